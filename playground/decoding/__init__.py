@@ -1,0 +1,1 @@
+"""Token ids in, Steps out: the one loop that every method of speculative decoding runs through."""

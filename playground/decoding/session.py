@@ -1,0 +1,278 @@
+"""The loop: propose, one pass, accept, commit. Every method and every batch runs through `advance`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+from playground.decoding.acceptance import Rule, TargetView, Verdict, exact, full_detail
+from playground.decoding.drafting import Context, Drafter, Outcome, Proposal
+from playground.decoding.executor import Executor, Pass, Rows, Scratch, causal
+from playground.decoding.sampling import Sampling
+from playground.decoding.stopping import Ending, Stop
+from playground.decoding.target import FINAL
+from playground.decoding.trace import Emitted, Node, Seconds, Status, Step
+from playground.decoding.tree import TokenTree
+from playground.errors import UserError
+
+PREFILL_CHUNK = 512
+
+
+class Session:
+    """One sequence being decoded: committed ids, a row of the executor's cache, a drafter.
+
+    The cache holds everything but the last committed token, so every step, the first included, feeds that token, the
+    proposed tree and the side tokens in one pass. Without `max_new_tokens` it runs until the context is full.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        drafter: Drafter,
+        prompt_ids: Sequence[int],
+        sampling: Sampling | None = None,
+        *,
+        rule: Rule = exact,
+        max_new_tokens: int | None = None,
+        stop: Stop | None = None,
+        eos: bool = True,
+        detail: bool = False,
+        row: int = 0,
+    ) -> None:
+        model = executor.model
+        self.executor, self.drafter, self.row = executor, drafter, row
+        self.sampling, self.rule, self.detail = sampling or Sampling(), rule, detail
+        self.ids = list(prompt_ids)
+        self.prompt = len(self.ids)
+        _check_prompt(self.ids, model.context_length, model.vocab_size, model.name)
+        left = model.context_length - self.prompt
+        room, full = left, "context"
+        if max_new_tokens is not None and max_new_tokens <= left:
+            room, full = max_new_tokens, "length"
+        self.ending = Ending(model.eos_ids if eos else (), stop, room, full)
+        self.layers = {FINAL, *drafter.needs}
+        self.finish: str | None = full if room == 0 else None
+        self.index = 0
+        self._seconds, self._forwards = Seconds(), 0
+        self._proposal = Proposal()
+        self._judged: tuple[TargetView, list[int]] | None = None
+        drafter.start(self.ids, self.sampling)
+
+    @property
+    def output(self) -> list[int]:
+        return self.ids[self.prompt :]
+
+    @property
+    def laws(self) -> list[Tensor]:
+        """The processed distribution [V] of each token that the last step emitted."""
+        if self._judged is None:
+            return []
+        view, nodes = self._judged
+        return [view.p(node) for node in nodes]
+
+    def step(self) -> Step:
+        """One pass for this sequence alone."""
+        return advance([self])[0]
+
+    def rewind(self, count: int) -> None:
+        """Take back the last `count` committed tokens."""
+        if count:
+            del self.ids[len(self.ids) - count :]
+            self.finish = None
+            cache = self.executor.cache
+            cache.rewind(self.row, min(cache.lengths[self.row], len(self.ids) - 1))
+            self.drafter.rewind(count)
+
+    def commit(self, ids: Sequence[int]) -> None:
+        """Append tokens decided elsewhere; the next pass feeds them."""
+        self.ids.extend(ids)
+
+    def prefill(self) -> Pass | None:
+        """The next chunk of the prompt that the cache lacks; None once it holds all but the last token."""
+        done = self.executor.cache.lengths[self.row]
+        chunk = self.ids[done : min(done + PREFILL_CHUNK, self.prompt - 1)]
+        return Pass(chunk, range(done, done + len(chunk)), causal(len(chunk))) if chunk else None
+
+    def prefilled(self, chunk: Pass, rows: Rows, seconds: float) -> None:
+        """Take over a chunk of the prompt."""
+        kept = range(len(chunk.ids))
+        self.executor.cache.keep(self.row, kept)
+        self.drafter.observe(Outcome(chunk.positions[0], kept, rows))
+        self._seconds.prefill += seconds
+        self._forwards += 1
+
+    def plan(self) -> Pass:
+        """Ask the drafter and lay out the pass: uncached committed tokens, tree, side tokens."""
+        began = perf_counter()
+        model, length = self.executor.model, len(self.ids)
+        room = self.ending.room - (length - self.prompt) - 1
+        context = Context(
+            self.ids,
+            self.prompt,
+            room,
+            model.context_length - 1,
+            self.sampling,
+            lambda cut: Scratch(self.executor, self.row, cut),
+        )
+        proposal = self.drafter.propose(context)
+        self._proposal = proposal = _cut(proposal, room)
+        cached = self.executor.cache.lengths[self.row]
+        fresh, tree, side = self.ids[cached:], proposal.tree, proposal.side
+        first, second = len(fresh), len(fresh) + len(tree)
+        width = second + len(side.ids)
+        visible = torch.zeros(width, width, dtype=torch.bool)
+        visible[:, :first] = True
+        visible[:first, :first] = causal(first)
+        visible[first:second, first:second] = tree.shape.mask
+        visible[second:, second:] = side.visible
+        positions = [
+            *range(cached, length),
+            *(length - 1 + depth for depth in tree.shape.depths),
+            *side.positions,
+        ]
+        self._seconds.draft += perf_counter() - began
+        return Pass([*fresh, *tree.tokens, *side.ids], positions, visible)
+
+    def finished(self, done: Pass, rows: Rows, shared: float, batch: int) -> Step:
+        """Judge the proposal, commit, keep the rows that stay; `shared` seconds of forward are this sequence's."""
+        began = perf_counter()
+        proposal, tree = self._proposal, self._proposal.tree
+        cache, row = self.executor.cache, self.row
+        before = cache.lengths[row]
+        fresh = len(self.ids) - before
+        side_at = fresh + len(tree)
+        logits = rows.logits([*range(fresh - 1, side_at), *(side_at + at for at in proposal.side.ask)])
+        self._seconds.forward += shared + perf_counter() - began
+
+        began = perf_counter()
+        view = TargetView(logits[: 1 + len(tree)], tree, self.ids, self.sampling)
+        verdict = self.rule(view, _nodes(proposal), proposal.q)
+        self._seconds.acceptance += perf_counter() - began
+
+        began = perf_counter()
+        emitted = self._commit_verdict(verdict, tree)
+        self._judged = view, [-1, *verdict.path][: len(emitted)]
+        path = verdict.path[: len(emitted)]
+        # The last emitted token stays out of the cache, be it the target's own or the node at which a stop cut.
+        kept = [*range(fresh), *(fresh + node for node in path[: len(emitted) - 1])]
+        cache.keep(row, kept)
+        outcome = Outcome(before, kept, rows, path, [token.token for token in emitted], logits[1 + len(tree) :])
+        extra = self.drafter.observe(outcome) or {}
+        self._seconds.bookkeeping += perf_counter() - began
+        step = Step(
+            index=self.index,
+            nodes=verdict.nodes,
+            emitted=emitted,
+            cache_before=before,
+            cache_after=cache.lengths[row],
+            rows=len(done.ids),
+            side_rows=len(proposal.side.ids),
+            forwards=1 + self._forwards,
+            row=row,
+            batch=batch,
+            seconds=self._seconds,
+            reason=proposal.reason,
+            finish=self.finish,
+            view=proposal.view | extra,
+            children=proposal.children,
+            detail=full_detail(view, verdict, proposal.q) if self.detail else [],
+        )
+        self.index += 1
+        self._seconds, self._forwards = Seconds(), 0
+        return step
+
+    def _commit_verdict(self, verdict: Verdict, tree: TokenTree) -> list[Emitted]:
+        emitted = [Emitted(tree.tokens[node], Status.ACCEPTED) for node in verdict.path]
+        emitted.append(Emitted(verdict.final, verdict.status))
+        self.ids.extend(token.token for token in emitted)
+        if (cut := self.ending(self.output, len(emitted))) is not None:
+            keep, self.finish = cut
+            surplus = len(self.output) - keep
+            for node in verdict.path[len(emitted) - surplus :]:
+                verdict.nodes[node].status = Status.NEVER_REACHED
+                verdict.nodes[node].reason = f"accepted, but cut off: {self.finish}"
+            if surplus:
+                del emitted[-surplus:], self.ids[-surplus:]
+        return emitted
+
+
+def advance(sessions: Sequence[Session]) -> list[Step]:
+    """One pass for sessions that share an executor; their prompts are read first where that is still to be done."""
+    executor = sessions[0].executor
+    layers = {layer for session in sessions for layer in session.layers}
+    while chunks := {session.row: chunk for session in sessions if (chunk := session.prefill()) is not None}:
+        began = perf_counter()
+        rows = executor.run(chunks, layers)
+        shared = (perf_counter() - began) / len(chunks)
+        for session in sessions:
+            if session.row in chunks:
+                session.prefilled(chunks[session.row], rows[session.row], shared)
+    passes = {session.row: session.plan() for session in sessions}
+    began = perf_counter()
+    rows = executor.run(passes, layers)
+    shared = (perf_counter() - began) / len(sessions)
+    return [session.finished(passes[session.row], rows[session.row], shared, len(sessions)) for session in sessions]
+
+
+def decode(sessions: Sequence[Session], gate: AbstractContextManager[object] | None = None) -> Iterator[Step]:
+    """Steps of the sessions until all have finished. `gate` is held during a pass: one computes per device."""
+    gate = gate or nullcontext()
+    while running := [session for session in sessions if session.finish is None]:
+        asked = perf_counter()
+        with gate:
+            waited = perf_counter() - asked
+            steps = advance(running)
+        for step in steps:
+            step.seconds.wait = waited / len(steps)
+            yield step
+
+
+def race(lanes: Sequence[Iterator[Step]]) -> Iterator[tuple[int, Step]]:
+    """Always advance the lane whose own clock is lowest: each lane's time is its own and it looks live."""
+    clocks = dict.fromkeys(range(len(lanes)), 0.0)
+    while clocks:
+        lane = min(clocks, key=lambda at: (clocks[at], at))
+        step = next(lanes[lane], None)
+        if step is None:
+            del clocks[lane]
+        else:
+            clocks[lane] += step.seconds.own
+            yield lane, step
+
+
+def _nodes(proposal: Proposal) -> list[Node]:
+    tree, source = proposal.tree, proposal.source
+    sources = [source] * len(tree) if isinstance(source, str) else source
+    return [
+        Node(parent, token, Status.NEVER_REACHED, origin)
+        for parent, token, origin in zip(tree.shape.parents, tree.tokens, sources, strict=True)
+    ]
+
+
+def _cut(proposal: Proposal, room: int) -> Proposal:
+    """Without nodes that could not be emitted any more: no pass reaches beyond the context or the length asked for."""
+    depths = proposal.tree.shape.depths
+    if depths and max(depths) > room:
+        proposal.tree, kept = proposal.tree.cut(room)
+        if proposal.q is not None:
+            proposal.q = [proposal.q[node] for node in kept]
+        if not isinstance(proposal.source, str):
+            proposal.source = [proposal.source[node] for node in kept]
+        if not kept:
+            proposal.reason = "no room for a guess: this step emits the last token that fits"
+    return proposal
+
+
+def _check_prompt(ids: Sequence[int], context: int, vocab: int, name: str) -> None:
+    if not ids:
+        raise UserError("The prompt is empty. Write at least one character to continue from.")
+    if len(ids) > context:
+        raise UserError(f"The prompt has {len(ids)} tokens, but {name} reads at most {context}. Shorten the prompt.")
+    if (worst := max(ids)) >= vocab or min(ids) < 0:
+        raise UserError(
+            f"The prompt holds token {worst}, but {name} knows {vocab} tokens. The tokenizer does not fit the model."
+        )

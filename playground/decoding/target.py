@@ -1,0 +1,179 @@
+"""What the loop needs of a model, and the transformers models that give it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from playground.decoding.cache import KVCache
+from playground.errors import UserError
+
+FINAL = -1  # the layer number of the last hidden state, after the final norm: what the language-model head reads
+
+
+class TargetModel(Protocol):
+    """A causal language model that reads rows of tokens with explicit positions and visibility.
+
+    `vocab_size` is the number of logits, `context_length` the number of positions, `eos_ids` what ends a text.
+    """
+
+    name: str
+    vocab_size: int
+    context_length: int
+    eos_ids: frozenset[int]
+    device: torch.device
+
+    def new_cache(self, rows: int) -> KVCache: ...
+
+    def forward(
+        self, ids: Tensor, positions: Tensor, mask: Tensor, cache: KVCache, layers: Collection[int]
+    ) -> dict[int, Tensor]:
+        """ids, positions [B, q]; mask bool [B, q, kv]; the cache's slots are announced. Hidden states [B, q, h] of
+        `layers` and of FINAL."""
+        ...
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Logits [n, V] of final hidden states [n, h]."""
+        ...
+
+    def early_exit(self, layers: int) -> TargetModel:
+        """The same model cut after its first `layers` layers, sharing weights and usable on the same cache."""
+        ...
+
+
+class TransformersTarget:
+    """A transformers causal language model. Adds nothing to the model and keeps no run's state on it."""
+
+    def __init__(self, model: PreTrainedModel, name: str = "", eos_ids: Collection[int] | None = None) -> None:
+        self.model = model
+        self.name = name or str(model.config.name_or_path)
+        self.config = config = model.config.get_text_config()
+        self.head: nn.Linear = model.get_output_embeddings()
+        embeddings: nn.Embedding = model.get_input_embeddings()
+        self.device: torch.device = embeddings.weight.device
+        self.vocab_size = int(self.head.weight.shape[0])
+        self.context_length = int(getattr(config, "max_position_embeddings", 0) or config.n_positions)
+        self.eos_ids = frozenset(_eos_ids(model) if eos_ids is None else eos_ids)
+        self.layer_types = set(getattr(config, "layer_types", None) or ["full_attention"])
+        if unknown := self.layer_types - {"full_attention", "sliding_attention"}:
+            raise UserError(
+                f"{self.name} has layers of the kind {', '.join(sorted(unknown))}, whose state cannot be "
+                "rolled back after a rejected token. Choose a model with attention layers only."
+            )
+        if getattr(model, "_is_stateful", False):
+            raise UserError(
+                f"{self.name} ({type(model).__name__}) is recurrent: its state cannot be rolled back after "
+                "a rejected token. Choose a model with attention layers only."
+            )
+        self.base: nn.Module = model.base_model
+        self.num_layers = int(config.num_hidden_layers)
+
+    def new_cache(self, rows: int = 1) -> KVCache:
+        return KVCache(self.num_layers, rows)
+
+    @torch.inference_mode()
+    def forward(
+        self, ids: Tensor, positions: Tensor, mask: Tensor, cache: KVCache, layers: Collection[int] = (FINAL,)
+    ) -> dict[int, Tensor]:
+        inner = [layer for layer in layers if layer != FINAL]
+        out = self.base(
+            input_ids=ids,
+            position_ids=positions,
+            attention_mask=self._attention_mask(mask, positions, cache),
+            cache=cache,
+            use_cache=True,
+            output_hidden_states=bool(inner),
+        )
+        return {FINAL: out.last_hidden_state} | {layer: out.hidden_states[layer] for layer in inner}
+
+    def _attention_mask(self, mask: Tensor, positions: Tensor, cache: KVCache) -> Tensor | dict[str, Tensor]:
+        full = mask.unsqueeze(1)
+        window = getattr(self.config, "sliding_window", None)
+        typed = "sliding_attention" in self.layer_types
+        if window is None or (not typed and getattr(self.config, "layer_types", None)):
+            return full
+        # The cache keeps every token and the window is a mask, so that rolling back needs no second copy.
+        key_positions = torch.arange(mask.shape[2], device=mask.device).repeat(mask.shape[0], 1)
+        key_positions.scatter_(1, cache.slots.to(mask.device), positions)
+        near = key_positions.unsqueeze(1) > positions.unsqueeze(2) - window
+        sliding = (mask & near).unsqueeze(1)
+        return {"full_attention": full, "sliding_attention": sliding} if typed else sliding
+
+    @torch.inference_mode()
+    def logits(self, hidden: Tensor) -> Tensor:
+        logits: Tensor = self.head(hidden.to(self.head.weight.device))
+        if scale := getattr(self.config, "logit_scale", None):  # Cohere
+            logits = logits * scale
+        if scaling := getattr(self.config, "logits_scaling", None):  # Granite
+            logits = logits / scaling
+        if cap := getattr(self.config, "final_logit_softcapping", None):  # Gemma
+            logits = torch.tanh(logits / cap) * cap
+        return logits
+
+    def early_exit(self, layers: int) -> TransformersTarget:
+        if not 1 <= layers < self.num_layers:
+            raise UserError(
+                f"exit_layer is {layers}, but {self.name} has {self.num_layers} layers: choose a layer "
+                f"from 1 to {self.num_layers - 1}."
+            )
+        stack = getattr(self.base, "layers", None)
+        if not isinstance(stack, nn.ModuleList):
+            raise UserError(
+                f"{self.name} ({type(self.model).__name__}) does not keep its layers as Llama-like models "
+                "do, so it cannot exit early. Choose another method or model."
+            )
+        cut = copy.copy(self)
+        # A second view of the same modules: the registry of children is copied, the weights are not.
+        cut.base = copy.copy(self.base)
+        cut.base._modules = dict(self.base._modules)
+        cut.base.layers = stack[:layers]
+        cut.base.config = copy.copy(self.config)
+        cut.base.config.num_hidden_layers = layers
+        cut.num_layers = layers
+        cut.name = f"{self.name}, first {layers} layers"
+        return cut
+
+
+def check_architecture(target: TransformersTarget) -> None:
+    """Raise UserError unless the model honours tree masks, positions, and our reading of its head.
+
+    Reads a token tree in one pass and compares a branch with the model's own plain forward of that branch. Costs two
+    passes of a few tokens; run once after loading.
+    """
+    vocab = target.vocab_size
+    ids = [(7 * at + 3) % vocab for at in range(6)]
+    # A prefix of three tokens, then two branches of two: 3-4 and 5-6.
+    branch = [(11 * at + 5) % vocab for at in range(2)]
+    rows = [*ids[:5], *branch]
+    positions = [0, 1, 2, 3, 4, 3, 4]
+    mask = torch.tril(torch.ones(7, 7, dtype=torch.bool))
+    mask[5:, 3:5] = False
+    device = target.device
+    cache = target.new_cache(1)
+    cache.begin(torch.arange(7).unsqueeze(0), 7)
+    inputs = (torch.tensor([rows], device=device), torch.tensor([positions], device=device))
+    hidden = target.forward(*inputs, mask.unsqueeze(0).to(device), cache)[FINAL]
+    ours = target.logits(hidden[0, 5:]).float()
+    with torch.inference_mode():
+        plain = target.model(input_ids=torch.tensor([[*ids[:3], *branch]], device=device), use_cache=False).logits
+    theirs = plain[0, 3:].float()
+    tolerance = 1e-3 if target.head.weight.dtype == torch.float32 else 0.1
+    if not torch.allclose(ours, theirs, atol=tolerance * float(theirs.abs().max()), rtol=0):
+        raise UserError(
+            f"{target.name} ({type(target.model).__name__}) does not give the same logits for a branch of a "
+            "token tree as for the plain sequence, so trees cannot be verified on it. "
+            "Choose a model of another architecture."
+        )
+
+
+def _eos_ids(model: PreTrainedModel) -> list[int]:
+    for config in (model.generation_config, model.config):
+        ids = getattr(config, "eos_token_id", None) if config is not None else None
+        if ids is not None:
+            return [ids] if isinstance(ids, int) else list(ids)
+    return []

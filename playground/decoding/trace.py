@@ -1,0 +1,300 @@
+"""The record of a run: one `Step` per target pass. Page, files, metrics and tests read nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import TextIO, TypeAlias
+
+from playground.decoding.codec import JSON, decode_value
+from playground.errors import UserError
+
+FORMAT = "speculative-decoding-trace"
+VERSION = 1
+
+
+class Status(StrEnum):
+    """The fate of a proposed node (first four) or the role of an emitted token (accepted and the last four)."""
+
+    PROPOSED = "proposed"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    NEVER_REACHED = "never-reached"
+    CORRECTED = "corrected"
+    BONUS = "bonus"
+    PLAIN = "plain"
+    UNKNOWN = "unknown"
+
+
+FATES = (Status.ACCEPTED, Status.REJECTED, Status.NEVER_REACHED)
+ROLES = (Status.ACCEPTED, Status.CORRECTED, Status.BONUS, Status.PLAIN, Status.UNKNOWN)
+
+
+@dataclass(slots=True)
+class Node:
+    """A proposed token. `parent` indexes the Step's nodes; -1 is a child of the last committed token.
+
+    `p` and `q` are the processed probabilities of target and draft, `u` the uniform draw that was compared, and
+    `threshold` what it (or `p`, under typical acceptance) was compared with. None means: not asked, or not known.
+    """
+
+    parent: int
+    token: int
+    status: Status
+    source: str = ""
+    p: float | None = None
+    q: float | None = None
+    u: float | None = None
+    threshold: float | None = None
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Emitted:
+    """A token added to the output. `text` is its piece of the running text: empty until a character is complete."""
+
+    token: int
+    status: Status
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Seconds:
+    """Seconds of a step by phase. `wait` is time spent queueing for the device and is not the lane's own."""
+
+    wait: float = 0.0
+    prefill: float = 0.0
+    draft: float = 0.0
+    forward: float = 0.0
+    acceptance: float = 0.0
+    bookkeeping: float = 0.0
+
+    @property
+    def own(self) -> float:
+        """Everything but waiting: what the lane's clock advances by."""
+        return self.prefill + self.draft + self.forward + self.acceptance + self.bookkeeping
+
+
+@dataclass(slots=True)
+class Visited:
+    """Full detail at a node that verification visited (-1: the last committed token).
+
+    Each list holds up to eight (token, probability) pairs, most probable first; `*_rest` is the mass left over.
+    """
+
+    node: int
+    p: list[tuple[int, float]]
+    p_rest: float
+    q: list[tuple[int, float]] = field(default_factory=list)
+    q_rest: float = 0.0
+    residual: list[tuple[int, float]] = field(default_factory=list)
+    residual_rest: float = 0.0
+
+
+@dataclass(slots=True)
+class Step:
+    """What one pass of the target did for one sequence.
+
+    `forwards` counts the target forwards spent, 1 plus those of the prefill in the first step. `rows` is the number
+    of token rows in the pass, `side_rows` those that were not verified. `batch` sequences shared the pass and its
+    time is split evenly among them. `finish` is set on the last step. `pieces` labels ids not seen before.
+    """
+
+    index: int
+    nodes: list[Node]
+    emitted: list[Emitted]
+    cache_before: int
+    cache_after: int
+    rows: int
+    side_rows: int = 0
+    forwards: int = 1
+    row: int = 0
+    batch: int = 1
+    seconds: Seconds = field(default_factory=Seconds)
+    reason: str = ""
+    finish: str | None = None
+    view: dict[str, JSON] = field(default_factory=dict)
+    children: list[Step] = field(default_factory=list)
+    detail: list[Visited] = field(default_factory=list)
+    pieces: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def accepted(self) -> int:
+        """Number of proposed tokens that entered the output."""
+        return sum(token.status is Status.ACCEPTED for token in self.emitted)
+
+    @property
+    def drafted(self) -> int:
+        """Number of proposed tokens."""
+        return len(self.nodes)
+
+    @property
+    def rows_discarded(self) -> int:
+        """Rows of the pass (and of the cache) that did not stay."""
+        return self.cache_before + self.rows - self.cache_after
+
+
+@dataclass(slots=True)
+class Summary:
+    """Totals of one sequence. Names and formulas of the first group are those of vLLM's per-request metrics.
+
+    mean_acceptance_length = 1 + accepted / speculative steps; draft_acceptance_rate = accepted / proposed.
+    tokens_per_target_pass = emitted / target_forwards, the prefill's forwards counted.
+    seconds is the sequence's own time (prefill counted, waiting not) and tokens_per_second = emitted / seconds.
+    """
+
+    num_spec_steps: int
+    num_draft_tokens: int
+    num_accepted_draft_tokens: int
+    mean_acceptance_length: float | None
+    draft_acceptance_rate: float | None
+    acceptance_histogram: list[int]
+    per_step_accepted: list[int]
+    per_step_drafted: list[int]
+    per_step_emitted: list[int]
+    target_forwards: int
+    tokens_per_target_pass: float
+    seconds: float
+    tokens_per_second: float
+    output_token_ids: list[int]
+    finish_reason: str | None
+
+
+def summarize(steps: Sequence[Step]) -> Summary:
+    """Totals over the steps of one sequence, in order. Ratios with nothing to divide by are None."""
+    speculative = [step for step in steps if step.nodes]
+    accepted = [step.accepted for step in speculative]
+    drafted = [step.drafted for step in speculative]
+    output = [token.token for step in steps for token in step.emitted]
+    forwards = sum(step.forwards for step in steps)
+    seconds = sum(step.seconds.own for step in steps)
+    histogram = [0] * (max(accepted, default=-1) + 1)
+    for count in accepted:
+        histogram[count] += 1
+    return Summary(
+        num_spec_steps=len(speculative),
+        num_draft_tokens=sum(drafted),
+        num_accepted_draft_tokens=sum(accepted),
+        mean_acceptance_length=1 + sum(accepted) / len(speculative) if speculative else None,
+        draft_acceptance_rate=sum(accepted) / sum(drafted) if speculative else None,
+        acceptance_histogram=histogram,
+        per_step_accepted=accepted,
+        per_step_drafted=drafted,
+        per_step_emitted=[len(step.emitted) for step in steps],
+        target_forwards=forwards,
+        tokens_per_target_pass=len(output) / forwards if forwards else 0.0,
+        seconds=seconds,
+        tokens_per_second=len(output) / seconds if seconds else 0.0,
+        output_token_ids=output,
+        finish_reason=steps[-1].finish if steps else None,
+    )
+
+
+Setting: TypeAlias = str | int | float | bool
+
+
+@dataclass(slots=True)
+class Lane:
+    """Who ran: enough to run it again. `lossless` is 'ids', 'distribution' or 'lossy'."""
+
+    method: str
+    title: str
+    settings: dict[str, Setting]
+    models: dict[str, str]
+    sampling: dict[str, float | int]
+    lossless: str
+    prompt_ids: list[int]
+    prompt_pieces: list[str] = field(default_factory=list)
+    prompt: str = ""
+    dtype: str = "float32"
+    device: str = "cpu"
+    notices: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Trace:
+    """One run of one or more lanes. `order` is the sequence of (lane, step) in which the steps happened."""
+
+    lanes: list[Lane]
+    machine: str = ""
+    recorded: str = ""
+    title: str = ""
+    order: list[tuple[int, Step]] = field(default_factory=list)
+
+    def steps(self, lane: int, row: int = 0) -> list[Step]:
+        """The steps of one sequence of one lane."""
+        return [step for at, step in self.order if at == lane and step.row == row]
+
+    def write(self, file: TextIO) -> None:
+        """One JSON object a line: the header, then every step. A run cut short is still readable."""
+        header = {"format": FORMAT, "version": VERSION, "title": self.title, "machine": self.machine}
+        header |= {"recorded": self.recorded, "lanes": [asdict(lane) for lane in self.lanes]}
+        file.write(_line(header))
+        for lane, step in self.order:
+            file.write(_line({"lane": lane, "step": asdict(step)}))
+        file.write(_line({"end": len(self.order)}))
+
+
+def read_trace(lines: Iterable[str]) -> Trace:
+    """Read what `Trace.write` wrote. Raises UserError, naming the line, for a foreign, broken or cut file."""
+    rows = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    number, first = next(rows, (0, ""))
+    if not number:
+        raise UserError("The trace file is empty. Choose a .jsonl file that the playground wrote.")
+    header = _parse(first, number)
+    if header.get("format") != FORMAT:
+        raise UserError(
+            "This is not a trace of the playground: its first line does not say "
+            f'"format": "{FORMAT}". Choose a .jsonl file that the playground wrote.'
+        )
+    if header.get("version") != VERSION:
+        raise UserError(f"The trace has version {header.get('version')!r}; this playground reads version {VERSION}.")
+    known = {key: header[key] for key in ("title", "machine", "recorded", "lanes") if key in header}
+    trace = decode_value(Trace, known, f"line {number}")
+    for number, line in rows:
+        row = _parse(line, number)
+        if "end" in row:
+            if row["end"] != len(trace.order):
+                break
+            return trace
+        lane = row.get("lane")
+        if not isinstance(lane, int) or not 0 <= lane < len(trace.lanes):
+            raise UserError(f"Line {number} of the trace names lane {lane!r}, but it has {len(trace.lanes)} lanes.")
+        step = decode_value(Step, row.get("step"), f"line {number}, step")
+        _check_step(step, number)
+        trace.order.append((lane, step))
+    raise UserError(
+        f"The trace is cut off after {len(trace.order)} steps: its closing line is missing or does not "
+        "match. Save the run again."
+    )
+
+
+def _check_step(step: Step, number: int) -> None:
+    for at, node in enumerate(step.nodes):
+        if not -1 <= node.parent < at:
+            raise UserError(f"Line {number} of the trace: node {at} has parent {node.parent}; parents come first.")
+    for child in step.children:
+        _check_step(child, number)
+
+
+def _line(value: dict[str, object]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def _parse(line: str, number: int) -> dict[str, JSON]:
+    try:
+        value = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"Line {number} of the trace is not a JSON object ({type(error).__name__}). "
+            "The file is cut off or is not a trace."
+        ) from error
+    if not isinstance(value, dict):
+        raise UserError(f"Line {number} of the trace is not a JSON object. The file is not a trace.")
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")

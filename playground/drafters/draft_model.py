@@ -1,0 +1,87 @@
+"""Draft-model speculative decoding: a smaller model writes ahead, the target checks.
+
+Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding"; Chen et al. 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from playground.decoding.codec import JSON
+from playground.decoding.drafting import Context, Drafter, Outcome, Proposal
+from playground.decoding.executor import Executor
+from playground.decoding.sampling import Purpose, Sampling, derived_seed
+from playground.decoding.session import Session
+from playground.decoding.target import TargetModel
+from playground.decoding.trace import Step
+from playground.decoding.tree import TokenTree
+
+
+class DraftModel:
+    """Drafts `k` tokens with an inner session on the draft model, and rewinds that session when the target disagrees.
+
+    The inner session's own drafter is autoregressive for a plain draft model; with Medusa inside it is the hybrid.
+    Whatever it is, the inner tokens follow the draft's processed distribution, which is the q of the acceptance rule.
+    `confidence`: stop drafting after a token whose q is below it; that token itself is always kept, since dropping
+    it would bias the output. `vocab_size` is the target's, to which q is padded.
+    """
+
+    needs: Collection[int] = ()
+
+    def __init__(
+        self,
+        model: TargetModel,
+        inner: Callable[[], Drafter],
+        k: int,
+        vocab_size: int,
+        confidence: float = 0.0,
+    ) -> None:
+        self.model, self.make_inner, self.k = model, inner, k
+        self.vocab_size, self.confidence = vocab_size, confidence
+
+    def start(self, prompt_ids: Sequence[int], sampling: Sampling) -> None:
+        inner = replace(sampling, seed=derived_seed(sampling.seed, Purpose.INNER))
+        self.session = Session(Executor(self.model), self.make_inner(), prompt_ids, inner, eos=False)
+        self.drafted = 0
+
+    def propose(self, context: Context) -> Proposal:
+        session, self.drafted = self.session, 0
+        start = len(session.ids)
+        k = min(self.k, context.room, self.model.context_length - start)
+        if k <= 0:
+            return Proposal(reason=self._no_room(context))
+        if (unknown := max(session.ids[session.executor.cache.lengths[0] :])) >= self.model.vocab_size:
+            return Proposal(reason=f"the draft model does not know token {unknown}")
+        steps: list[Step] = []
+        laws: list[Tensor] = []
+        while len(laws) < k:
+            steps.append(session.step())
+            laws += session.laws
+            if float(laws[-1][session.ids[-1]]) < self.confidence:
+                break
+        session.rewind(max(0, len(laws) - k))
+        self.drafted = len(session.ids) - start
+        missing = self.vocab_size - self.model.vocab_size
+        q = [F.pad(law, (0, missing)) if missing else law for law in laws[: self.drafted]]
+        tree = TokenTree.chain(session.ids[start:])
+        return Proposal(tree, q, source="draft model", children=steps)
+
+    def observe(self, outcome: Outcome) -> dict[str, JSON] | None:
+        if outcome.emitted:
+            accepted = len(outcome.path)
+            self.session.rewind(self.drafted - accepted)
+            self.session.commit(outcome.emitted[accepted:])
+            self.drafted = 0
+        return None
+
+    def rewind(self, count: int) -> None:
+        self.session.rewind(count)
+
+    def _no_room(self, context: Context) -> str:
+        if context.room <= 0:
+            return "no room for a guess: this step emits the last token that fits"
+        return f"the draft model's context of {self.model.context_length} tokens is full"
