@@ -120,7 +120,9 @@ def match(view: TargetView, nodes: list[Node]) -> Verdict:
     whatever was proposed.
     """
     children = view.tree.shape.children
-    at, path, visited = -1, [], []
+    at = -1
+    path: list[int] = []
+    visited: list[int] = []
     while True:
         token = view.target_token(at)
         u = None if view.sampling.greedy else view.u(at, Purpose.TARGET)
@@ -147,7 +149,9 @@ def speculative(view: TargetView, nodes: list[Node], q: Sequence[Tensor]) -> Ver
     without replacement, so each is judged against q renormalised over what had not been tried before it.
     """
     children = view.tree.shape.children
-    at, path, visited = -1, [], []
+    at = -1
+    path: list[int] = []
+    visited: list[int] = []
     residual: Tensor | None = None
     while True:
         visited.append(at)
@@ -221,11 +225,11 @@ class Typical:
                     node.status, node.reason = Status.REJECTED, "p ≤ min(epsilon, alpha·exp(-H))"
         best = max(scores, key=lambda node: (view.depth(node), scores[node]))
         path = view.tree.shape.path(best)
-        for node in scores:
-            if node >= 0:
-                nodes[node].status = Status.REJECTED
-        for node in path:
-            nodes[node].status, nodes[node].reason = Status.ACCEPTED, "p > min(epsilon, alpha·exp(-H))"
+        for acceptable in scores:
+            if acceptable >= 0:
+                nodes[acceptable].status = Status.REJECTED
+        for at in path:
+            nodes[at].status, nodes[at].reason = Status.ACCEPTED, "p > min(epsilon, alpha·exp(-H))"
         if best not in visited:
             visited.append(best)
         return _verdict(view, nodes, path, int(view.logits(best).argmax()), visited)

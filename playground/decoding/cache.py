@@ -26,7 +26,7 @@ class KVCache(Cache):
         self.start: int | None = None
         self.end = 0
         self.states = [_Layer(self) for _ in range(layers)]
-        super().__init__(layers=self.states)
+        super().__init__(layers=list(self.states))
 
     @property
     def rows(self) -> int:
@@ -62,8 +62,8 @@ class _Layer(CacheLayerMixin):
     """One layer: keys and values [rows, kv_heads, capacity, head_dim], doubled when full."""
 
     is_sliding = False
-    keys: Tensor  # type: ignore[assignment]
-    values: Tensor  # type: ignore[assignment]
+    keys: Tensor
+    values: Tensor
 
     def __init__(self, cache: KVCache) -> None:
         super().__init__()

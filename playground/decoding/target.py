@@ -54,8 +54,7 @@ class TransformersTarget:
         self.name = name or str(model.config.name_or_path)
         self.config = config = model.config.get_text_config()
         self.head: nn.Linear = model.get_output_embeddings()
-        embeddings: nn.Embedding = model.get_input_embeddings()
-        self.device: torch.device = embeddings.weight.device
+        self.device: torch.device = next(model.get_input_embeddings().parameters()).device
         self.vocab_size = int(self.head.weight.shape[0])
         self.context_length = int(getattr(config, "max_position_embeddings", 0) or config.n_positions)
         self.eos_ids = frozenset(_eos_ids(model) if eos_ids is None else eos_ids)
@@ -132,8 +131,9 @@ class TransformersTarget:
         cut.base = copy.copy(self.base)
         cut.base._modules = dict(self.base._modules)
         cut.base.layers = stack[:layers]
-        cut.base.config = copy.copy(self.config)
-        cut.base.config.num_hidden_layers = layers
+        config = copy.copy(self.config)
+        config.num_hidden_layers = layers
+        cut.base.config = config  # type: ignore[assignment]
         cut.num_layers = layers
         cut.name = f"{self.name}, first {layers} layers"
         return cut
