@@ -192,7 +192,7 @@ def summarize(steps: Sequence[Step]) -> Summary:
     )
 
 
-Setting: TypeAlias = str | int | float | bool
+Value: TypeAlias = str | int | float | bool
 
 
 @dataclass(slots=True)
@@ -201,7 +201,7 @@ class Lane:
 
     method: str
     title: str
-    settings: dict[str, Setting]
+    settings: dict[str, Value]
     models: dict[str, str]
     sampling: dict[str, float | int]
     lossless: str
