@@ -38,6 +38,7 @@ class KVCache(Cache):
         # One sequence writes one run of slots: a slice is cheaper than an index.
         self.start = int(slots[0, 0]) if self.rows == 1 else None
 
+    @torch.inference_mode()  # the states were made in it, and may be written in it only
     def keep(self, row: int, offsets: Sequence[int]) -> None:
         """Take over the new slots at these offsets past the length, in this order; the rest is dropped."""
         length = self.lengths[row]

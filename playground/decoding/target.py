@@ -56,7 +56,6 @@ class TransformersTarget:
         self.head: nn.Linear = model.get_output_embeddings()
         self.device: torch.device = next(model.get_input_embeddings().parameters()).device
         self.vocab_size = int(self.head.weight.shape[0])
-        self.context_length = int(getattr(config, "max_position_embeddings", 0) or config.n_positions)
         self.eos_ids = frozenset(_eos_ids(model) if eos_ids is None else eos_ids)
         self.layer_types = set(getattr(config, "layer_types", None) or ["full_attention"])
         if unknown := self.layer_types - {"full_attention", "sliding_attention"}:
@@ -69,6 +68,12 @@ class TransformersTarget:
                 f"{self.name} ({type(model).__name__}) is recurrent: its state cannot be rolled back after "
                 "a rejected token. Choose a model with attention layers only."
             )
+        if not (context := getattr(config, "max_position_embeddings", None)):
+            raise UserError(
+                f"{self.name} ({type(model).__name__}) does not number its positions, which a token tree needs. "
+                "Choose a model with position embeddings."
+            )
+        self.context_length = int(context)
         self.base: nn.Module = model.base_model
         self.num_layers = int(config.num_hidden_layers)
 
@@ -91,17 +96,25 @@ class TransformersTarget:
         return {FINAL: out.last_hidden_state} | {layer: out.hidden_states[layer] for layer in inner}
 
     def _attention_mask(self, mask: Tensor, positions: Tensor, cache: KVCache) -> Tensor | dict[str, Tensor]:
-        full = mask.unsqueeze(1)
         window = getattr(self.config, "sliding_window", None)
         typed = "sliding_attention" in self.layer_types
+        full = self._as_model_wants(mask)
         if window is None or (not typed and getattr(self.config, "layer_types", None)):
             return full
         # The cache keeps every token and the window is a mask, so that rolling back needs no second copy.
         key_positions = torch.arange(mask.shape[2], device=mask.device).repeat(mask.shape[0], 1)
         key_positions.scatter_(1, cache.slots.to(mask.device), positions)
         near = key_positions.unsqueeze(1) > positions.unsqueeze(2) - window
-        sliding = (mask & near).unsqueeze(1)
+        sliding = self._as_model_wants(mask & near)
         return {"full_attention": full, "sliding_attention": sliding} if typed else sliding
+
+    def _as_model_wants(self, mask: Tensor) -> Tensor:
+        """[B, 1, q, kv]: bool for SDPA; every other attention adds the mask to its scores."""
+        mask = mask.unsqueeze(1)
+        if self.config._attn_implementation == "sdpa":
+            return mask
+        hidden = torch.finfo(self.head.weight.dtype).min
+        return torch.zeros_like(mask, dtype=self.head.weight.dtype).masked_fill_(~mask, hidden)
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
@@ -157,11 +170,17 @@ def check_architecture(target: TransformersTarget) -> None:
     cache = target.new_cache(1)
     cache.begin(torch.arange(7).unsqueeze(0), 7)
     inputs = (torch.tensor([rows], device=device), torch.tensor([positions], device=device))
-    hidden = target.forward(*inputs, mask.unsqueeze(0).to(device), cache)[FINAL]
-    ours = target.logits(hidden[0, 5:]).float()
     with torch.inference_mode():
         plain = target.model(input_ids=torch.tensor([[*ids[:3], *branch]], device=device), use_cache=False).logits
     theirs = plain[0, 3:].float()
+    try:
+        hidden = target.forward(*inputs, mask.unsqueeze(0).to(device), cache)[FINAL]
+    except (RuntimeError, TypeError, ValueError) as error:  # whatever its modelling code makes of a 4-D mask
+        raise UserError(
+            f"{target.name} ({type(target.model).__name__}) cannot read a token tree ({error}). "
+            "Choose a model of another architecture."
+        ) from error
+    ours = target.logits(hidden[0, 5:]).float()
     tolerance = 1e-3 if target.head.weight.dtype == torch.float32 else 0.1
     if not torch.allclose(ours, theirs, atol=tolerance * float(theirs.abs().max()), rtol=0):
         raise UserError(
