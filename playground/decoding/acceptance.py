@@ -23,17 +23,14 @@ class TargetView:
 
     `logits` [1 + n, V]: row 0 follows the last committed token, row 1 + i follows node i. `ids` is the committed
     text; a row's prefix is `ids` and the node's own ancestors, which is what the repetition penalty looks at.
+    `position` is the absolute position of the first token that this step emits.
     """
 
     def __init__(self, logits: Tensor, tree: TokenTree, ids: Sequence[int], sampling: Sampling) -> None:
         self.raw, self.tree, self.ids, self.sampling = logits, tree, ids, sampling
+        self.position = len(ids)  # a session's ids grow once the verdict is in; this view stays where it was
         self._logits: dict[int, Tensor] = {}
         self._p: dict[int, Tensor] = {}
-
-    @property
-    def position(self) -> int:
-        """Absolute position of the first token that this step emits."""
-        return len(self.ids)
 
     def depth(self, node: int) -> int:
         return self.tree.shape.depths[node] if node >= 0 else 0
@@ -42,7 +39,10 @@ class TargetView:
         """Processed logits [V] after `node` (-1: after the last committed token)."""
         if node not in self._logits:
             row = self.raw[node + 1 : node + 2]
-            seen = seen_mask([[*self.ids, *self.tree.path_tokens(node)]], self.raw) if self._penalised else None
+            seen = None
+            if self.sampling.repetition_penalty != 1:
+                prefix = [*self.ids[: self.position], *self.tree.path_tokens(node)]
+                seen = seen_mask([prefix], self.raw)
             self._logits[node] = self.sampling.processed(row, seen)[0]
             if not torch.isfinite(self._logits[node].amax()) or torch.isnan(self._logits[node]).any():
                 raise UserError(
@@ -66,10 +66,6 @@ class TargetView:
     def u(self, node: int, purpose: Purpose, index: int = 0) -> float:
         """The uniform number for the token that follows `node`."""
         return uniform(self.sampling.seed, self.position + self.depth(node), purpose, index)
-
-    @property
-    def _penalised(self) -> bool:
-        return self.sampling.repetition_penalty != 1
 
 
 def seen_mask(prefixes: Sequence[Sequence[int]], logits: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from playground.decoding.acceptance import TargetView
 from playground.decoding.codec import JSON
 from playground.decoding.executor import Rows, Scratch
 from playground.decoding.sampling import Sampling
@@ -74,7 +75,8 @@ class Outcome:
 
     `kept` are the rows of the pass that stayed in the cache, at positions `start` onwards; `rows` gives hidden states
     and logits of any row. `path` are the accepted nodes and `emitted` the new tokens (none for a prefill).
-    `side_logits` [len(ask), V] answers the proposal's side tokens.
+    `side_logits` [len(ask), V] answers the proposal's side tokens. `judged` is what the target says after every
+    node, rejected ones too, processed as the acceptance rule saw it; None for a prefill.
     """
 
     start: int
@@ -83,6 +85,7 @@ class Outcome:
     path: Sequence[int] = ()
     emitted: Sequence[int] = ()
     side_logits: Tensor | None = None
+    judged: TargetView | None = None
 
     def hidden(self, layer: int = FINAL) -> Tensor:
         """Hidden states [len(kept), h] of the kept rows."""

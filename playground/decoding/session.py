@@ -160,7 +160,8 @@ class Session:
         # The last emitted token stays out of the cache, be it the target's own or the node at which a stop cut.
         kept = [*range(fresh), *(fresh + node for node in path[: len(emitted) - 1])]
         cache.keep(row, kept)
-        outcome = Outcome(before, kept, rows, path, [token.token for token in emitted], logits[1 + len(tree) :])
+        tokens = [token.token for token in emitted]
+        outcome = Outcome(before, kept, rows, path, tokens, logits[1 + len(tree) :], view)
         extra = self.drafter.observe(outcome) or {}
         self._seconds.bookkeeping += perf_counter() - began
         step = Step(
