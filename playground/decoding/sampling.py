@@ -12,6 +12,7 @@ from torch import Tensor
 from playground.errors import UserError
 
 MASK64 = (1 << 64) - 1
+LEAST_TEMPERATURE = 0.001  # below it, logits of an ordinary size overflow float32
 
 
 class Purpose(IntEnum):
@@ -30,7 +31,8 @@ def uniform(seed: int, position: int, purpose: Purpose, index: int = 0) -> float
 
     `position` is the absolute position of the token in question; `index` tells siblings apart.
     """
-    return _hash(seed, position, purpose, index) / 2.0**64
+    # 53 bits are what a float holds; 64 would round up to 1.
+    return (_hash(seed, position, purpose, index) >> 11) / 2.0**53
 
 
 def derived_seed(seed: int, purpose: Purpose) -> int:
@@ -62,6 +64,11 @@ class Sampling:
 
     def __post_init__(self) -> None:
         _within("temperature", self.temperature, 0.0, 100.0)
+        if 0 < self.temperature < LEAST_TEMPERATURE:
+            raise UserError(
+                f"temperature is {self.temperature}, which is too close to 0 to divide by. "
+                f"Use 0 for the most probable token, or at least {LEAST_TEMPERATURE}."
+            )
         _within("top_k", self.top_k, 0, math.inf)
         _within("top_p", self.top_p, 0.0, 1.0)
         _within("min_p", self.min_p, 0.0, 1.0)
