@@ -256,15 +256,14 @@ def _nodes(proposal: Proposal) -> list[Node]:
 
 def _cut(proposal: Proposal, room: int) -> Proposal:
     """Without nodes that could not be emitted any more: no pass reaches beyond the context or the length asked for."""
-    depths = proposal.tree.shape.depths
-    if depths and max(depths) > room:
+    if max(proposal.tree.shape.depths, default=0) > room:
         proposal.tree, kept = proposal.tree.cut(room)
         if proposal.q is not None:
             proposal.q = [proposal.q[node] for node in kept]
         if not isinstance(proposal.source, str):
             proposal.source = [proposal.source[node] for node in kept]
-        if not kept:
-            proposal.reason = "no room for a guess: this step emits the last token that fits"
+    if room <= 0:
+        proposal.reason = "no room for a guess: this step emits the last token that fits"
     return proposal
 
 

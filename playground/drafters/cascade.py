@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from playground.decoding.codec import JSON
@@ -18,7 +18,7 @@ class Cascade:
 
     def __init__(self, members: Sequence[Drafter]) -> None:
         self.members = members
-        self.needs = {layer for member in members for layer in member.needs}
+        self.needs: Collection[int] = {layer for member in members for layer in member.needs}
         self.chosen: Drafter | None = None
 
     def start(self, prompt_ids: Sequence[int], sampling: Sampling) -> None:

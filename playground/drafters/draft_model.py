@@ -53,7 +53,7 @@ class DraftModel:
         start = len(session.ids)
         k = min(self.k, context.room, self.model.context_length - start)
         if k <= 0:
-            return Proposal(reason=self._no_room(context))
+            return Proposal(reason=f"the draft model's context of {self.model.context_length} tokens is full")
         if (unknown := max(session.ids[session.executor.cache.lengths[0] :])) >= self.model.vocab_size:
             return Proposal(reason=f"the draft model does not know token {unknown}")
         steps: list[Step] = []
@@ -80,8 +80,3 @@ class DraftModel:
 
     def rewind(self, count: int) -> None:
         self.session.rewind(count)
-
-    def _no_room(self, context: Context) -> str:
-        if context.room <= 0:
-            return "no room for a guess: this step emits the last token that fits"
-        return f"the draft model's context of {self.model.context_length} tokens is full"

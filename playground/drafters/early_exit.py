@@ -30,14 +30,11 @@ class EarlyExit(StatelessDrafter):
         self.sampling = replace(sampling, seed=derived_seed(sampling.seed, Purpose.INNER))
 
     def propose(self, context: Context) -> Proposal:
-        k = min(self.k, context.room)
-        if k <= 0:
-            return Proposal(reason="no room for a guess: this step emits the last token that fits")
         scratch = context.scratch(self.cut)
         ids = list(context.ids)
         laws: list[Tensor] = []
         unread = ids[scratch.length :]
-        for _ in range(k):
+        for _ in range(min(self.k, context.room)):
             view = TargetView(scratch.read(unread).unsqueeze(0), EMPTY_TREE, ids, self.sampling)
             unread = [view.target_token(-1)]
             laws.append(view.p(-1))

@@ -1,0 +1,5 @@
+"""python -m playground"""
+
+from playground.cli import main
+
+main()

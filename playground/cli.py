@@ -1,0 +1,143 @@
+"""The command line: parses, calls, prints. Results go to stdout, progress to stderr; bad input ends with status 2."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from playground.errors import UserError
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+models_app = typer.Typer(no_args_is_help=False)
+app.add_typer(models_app, name="models", help="What is in the catalog, what is on this machine; fetch a model.")
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 7860,
+) -> None:
+    """Open the page."""
+    from playground.ui.page import launch
+
+    launch(host=host, port=port)
+
+
+@app.command()
+def generate(
+    prompt: Annotated[str, typer.Option(help="The text to continue.")],
+    method: Annotated[str, typer.Option(help="A method's id; see `python -m playground methods`.")] = "draft-model",
+    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
+    target: Annotated[str | None, typer.Option(help="Hub id, folder or GGUF file instead of the family's.")] = None,
+    draft: Annotated[str | None, typer.Option(help="Likewise, for the draft model.")] = None,
+    heads: Annotated[str | None, typer.Option(help="Medusa heads: hub id, folder or file.")] = None,
+    draft_heads: Annotated[str | None, typer.Option(help="Medusa heads of the draft model.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A setting of the method: name=value.")] = None,
+    max_new_tokens: Annotated[int, typer.Option(help="Most tokens to write.")] = 64,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
+    top_k: Annotated[int, typer.Option(help="0 is off.")] = 0,
+    top_p: Annotated[float, typer.Option(help="1 is off.")] = 1.0,
+    min_p: Annotated[float, typer.Option(help="0 is off.")] = 0.0,
+    repetition_penalty: Annotated[float, typer.Option(help="1 is off.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same text.")] = 1,
+    chat: Annotated[bool | None, typer.Option("--chat/--no-chat", help="Use the chat template.")] = None,
+    system: Annotated[str | None, typer.Option(help="System prompt, with a chat template.")] = None,
+    stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given several times.")] = None,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    trace: Annotated[Path | None, typer.Option(help="Write every step to this .jsonl file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of the text.")] = False,
+) -> None:
+    """Continue a prompt with one method, and say what it did."""
+    from playground.models.store import ModelStore
+    from playground.run import LaneSpec, RunSpec, open_run
+
+    lane = LaneSpec(method, _settings(settings or []), target or models, draft, heads, draft_heads)
+    spec = RunSpec(
+        prompt,
+        (lane,),
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        seed=seed,
+        max_new_tokens=max_new_tokens,
+        chat=chat,
+        system=system,
+        stop=tuple(stop or ()),
+        dtype=dtype,
+        device=device,
+        detail=trace is not None,
+    )
+    with open_run(spec, ModelStore(progress=_progress)) as run:
+        for _, step in run:
+            if not as_json and step.row == 0:
+                print("".join(token.text for token in step.emitted), end="", flush=True)
+        if not as_json:
+            print()
+        for notice in run.trace.lanes[0].notices:
+            _progress(notice)
+        if trace is not None:
+            with trace.open("w", encoding="utf-8") as file:
+                run.trace.write(file)
+        summary = run.summary(0)
+        if as_json:
+            header = run.trace.lanes[0]
+            result = asdict(summary) | {
+                "text": run.text(0),
+                "prompt_token_ids": header.prompt_ids,
+                "method": header.method,
+                "models": header.models,
+                "settings": header.settings,
+                "notices": header.notices,
+            }
+            print(json.dumps(result, ensure_ascii=False))
+        else:
+            rate = summary.draft_acceptance_rate
+            _progress(
+                f"{len(summary.output_token_ids)} tokens in {summary.target_forwards} target passes "
+                f"({summary.tokens_per_target_pass:.2f} a pass, prefill counted), "
+                + (f"acceptance rate {rate:.0%}, " if rate is not None else "nothing proposed, ")
+                + f"{summary.tokens_per_second:.1f} tokens/s, finish: {summary.finish_reason}"
+            )
+
+
+@app.command()
+def methods() -> None:
+    """List the methods and their settings."""
+    from playground.methods import METHODS
+
+    for method in METHODS.values():
+        print(f"{method.id:16} {method.summary}")
+        for setting in method.settings:
+            print(f"    {setting.name}={setting.default}  {setting.help}")
+
+
+def main() -> None:
+    """Run the command line; a UserError becomes its sentence and status 2."""
+    try:
+        app()
+    except UserError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UserError(f"--set {pair!r} is not of the form name=value, for example --set k=4.")
+        found[name.strip()] = value
+    return found
+
+
+def _progress(message: str, fraction: float | None = None) -> None:
+    share = "" if fraction is None else f" {fraction:.0%}"
+    print(f"{message}{share}", file=sys.stderr)

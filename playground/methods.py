@@ -1,0 +1,328 @@
+"""The registry of methods. A method is a drafter, its settings, and what it promises about the output."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from torch import Tensor
+
+from playground.decoding.acceptance import Rule, Typical, exact
+from playground.decoding.drafting import Drafter
+from playground.decoding.target import TargetModel
+from playground.decoding.trace import Value
+from playground.drafters.autoregressive import Autoregressive
+from playground.drafters.cascade import Cascade
+from playground.drafters.draft_model import DraftModel
+from playground.drafters.early_exit import EarlyExit
+from playground.drafters.jacobi import Jacobi
+from playground.drafters.lookahead import Lookahead
+from playground.drafters.medusa import Medusa
+from playground.drafters.prompt_lookup import PromptLookup
+from playground.errors import UserError
+
+Settings = Mapping[str, Value]
+Heads = Callable[[Tensor], Tensor]
+Law = Literal["ids", "distribution", "lossy"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a method, declared once: command line, page controls, links and sweeps are made from it."""
+
+    name: str
+    kind: Literal["int", "float", "choice", "bool", "text"]
+    default: Value
+    help: str
+    minimum: float = -math.inf
+    maximum: float = math.inf
+    choices: tuple[str, ...] = ()
+
+    def parse(self, value: object) -> Value:
+        """`value`, perhaps typed as text, as this setting's kind. Raises UserError with what is allowed."""
+        try:
+            parsed = self._convert(value)
+        except ValueError as error:
+            raise UserError(f"{self.name} is {value!r}; it must be {self._allowed()}.") from error
+        if self.kind in ("int", "float") and not self.minimum <= float(parsed) <= self.maximum:
+            raise UserError(f"{self.name} is {parsed}; it must be {self._allowed()}.")
+        return parsed
+
+    def _convert(self, value: object) -> Value:
+        text = str(value).strip()
+        if self.kind == "bool":
+            if text.lower() not in ("true", "false", "1", "0", "on", "off", "yes", "no"):
+                raise ValueError(text)
+            return text.lower() in ("true", "1", "on", "yes")
+        if self.kind == "int":
+            number = float(text)
+            if not number.is_integer():
+                raise ValueError(text)
+            return int(number)
+        if self.kind == "float":
+            return float(text)
+        if self.kind == "choice" and text not in self.choices:
+            raise ValueError(text)
+        return text
+
+    def _allowed(self) -> str:
+        if self.kind == "choice":
+            return "one of " + ", ".join(self.choices)
+        if self.kind == "bool":
+            return "on or off"
+        kind = "a whole number" if self.kind == "int" else "a number"
+        if math.isfinite(self.minimum) and math.isfinite(self.maximum):
+            return f"{kind} from {self.minimum:g} to {self.maximum:g}"
+        return kind
+
+
+@dataclass(frozen=True)
+class LaneModels:
+    """The models a lane may use. `heads` belong to the target, `draft_heads` to the draft model."""
+
+    target: TargetModel
+    draft: TargetModel | None = None
+    heads: Heads | None = None
+    num_heads: int = 0
+    draft_heads: Heads | None = None
+    num_draft_heads: int = 0
+    tree: Sequence[Sequence[int]] | None = None
+    draft_tree: Sequence[Sequence[int]] | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to decode. `needs` names what it cannot run without; `guesses` what its nodes are under sampling."""
+
+    id: str
+    title: str
+    summary: str
+    build: Callable[[LaneModels, Settings], Drafter]
+    settings: tuple[Setting, ...] = ()
+    needs: frozenset[str] = frozenset()
+    guesses: Literal["points", "distribution"] = "points"
+    sources: tuple[str, ...] = field(default=())
+
+    def check(self, given: Mapping[str, object]) -> dict[str, Value]:
+        """All settings, with defaults for those not given. Raises UserError for an unknown name or a bad value."""
+        known = {setting.name: setting for setting in self.settings}
+        for name in given:
+            if name not in known:
+                options = ", ".join(known) or "none"
+                raise UserError(f"{self.title} has no setting called {name!r}. Its settings: {options}.")
+        return {name: one.parse(given[name]) if name in given else one.default for name, one in known.items()}
+
+    def rule(self, settings: Settings) -> Rule:
+        """The acceptance rule that these settings ask for."""
+        if settings.get("acceptance") == "typical":
+            return Typical(float(settings["posterior_threshold"]), float(settings["posterior_alpha"]))
+        return exact
+
+    def promise(self, settings: Settings, greedy: bool) -> Law:
+        """What the output has in common with autoregressive decoding: its ids, its distribution, or neither."""
+        if settings.get("acceptance") == "typical" and not greedy:
+            return "lossy"
+        return "ids" if greedy or self.guesses == "points" else "distribution"
+
+
+def get_method(name: str) -> Method:
+    """The method with this id, or UserError with the ids there are."""
+    if name not in METHODS:
+        raise UserError(f"There is no method called {name!r}. Methods: {', '.join(METHODS)}.")
+    return METHODS[name]
+
+
+def _draft(models: LaneModels) -> TargetModel:
+    if models.draft is None:
+        raise UserError("This method needs a draft model. Choose one with the same tokenizer as the target.")
+    return models.draft
+
+
+def _draft_model(models: LaneModels, settings: Settings) -> Drafter:
+    k, confidence = int(settings["k"]), float(settings["confidence"])
+    return DraftModel(_draft(models), Autoregressive, k, models.target.vocab_size, confidence)
+
+
+def _medusa(models: LaneModels, settings: Settings) -> Drafter:
+    if models.heads is None:
+        raise UserError("Medusa needs heads that were trained for the target. Choose heads, or train them first.")
+    return Medusa(models.heads, models.num_heads, models.tree or MINIMAL_TREE)
+
+
+def _medusa_draft(models: LaneModels, settings: Settings) -> Drafter:
+    heads, count, tree = models.draft_heads, models.num_draft_heads, models.draft_tree or MINIMAL_TREE
+    if heads is None:
+        raise UserError("Medusa as draft needs a draft model with Medusa heads. Choose its heads, or train them first.")
+    k, confidence = int(settings["k"]), float(settings["confidence"])
+    return DraftModel(_draft(models), lambda: Medusa(heads, count, tree), k, models.target.vocab_size, confidence)
+
+
+def _prompt_lookup(models: LaneModels, settings: Settings) -> Drafter:
+    return PromptLookup(int(settings["k"]), int(settings["max_ngram"]))
+
+
+def _lookahead(models: LaneModels, settings: Settings) -> Drafter:
+    return Lookahead(
+        window=int(settings["window"]),
+        ngram=int(settings["ngram"]),
+        guesses=int(settings["guesses"]),
+        pool_from_prompt=bool(settings["pool_from_prompt"]),
+        compatible=bool(settings["compatible"]),
+    )
+
+
+def _early_exit(models: LaneModels, settings: Settings) -> Drafter:
+    return EarlyExit(models.target, int(settings["exit_layer"]), int(settings["k"]))
+
+
+def _cascade(models: LaneModels, settings: Settings) -> Drafter:
+    return Cascade([_prompt_lookup(models, settings), _draft_model(models, settings)])
+
+
+MINIMAL_TREE = ((0,), (0, 0), (0, 1), (0, 0, 0))
+
+K = Setting("k", "int", 4, "How many tokens are drafted before the target checks them.", 1, 64)
+CONFIDENCE = Setting(
+    "confidence",
+    "float",
+    0.0,
+    "Stop drafting after a token whose draft probability is below this; 0 never stops.",
+    0,
+    1,
+)
+MAX_NGRAM = Setting("max_ngram", "int", 3, "Longest ending of the text that is looked up.", 1, 16)
+TREE = Setting("tree", "text", "auto", "A tree preset, or a list of rank paths such as [[0],[0,0],[1]].")
+BATCH = Setting("batch", "int", 1, "Sequences decoded together in one pass.", 1, 64)
+
+METHODS: dict[str, Method] = {
+    method.id: method
+    for method in (
+        Method(
+            "autoregressive",
+            "Autoregressive",
+            "One token per pass of the target: the baseline.",
+            lambda models, settings: Autoregressive(),
+            (BATCH,),
+        ),
+        Method(
+            "draft-model",
+            "Draft model",
+            "A smaller model writes k tokens ahead; the target checks them in one pass.",
+            _draft_model,
+            (K, CONFIDENCE, BATCH),
+            needs=frozenset({"draft"}),
+            guesses="distribution",
+            sources=("Leviathan et al. 2023, arXiv 2211.17192", "Chen et al. 2023, arXiv 2302.01318"),
+        ),
+        Method(
+            "prompt-lookup",
+            "Prompt lookup",
+            "Copies what followed the last time the text ended like this; nothing to train or load.",
+            _prompt_lookup,
+            (replace(K, default=5), MAX_NGRAM, BATCH),
+            sources=("Saxena 2023, Prompt Lookup Decoding",),
+        ),
+        Method(
+            "medusa",
+            "Medusa",
+            "Extra heads on the target's last hidden state guess a tree of continuations.",
+            _medusa,
+            (
+                TREE,
+                Setting(
+                    "acceptance",
+                    "choice",
+                    "exact",
+                    "exact keeps the target's output; typical keeps whatever is plausible and is not lossless.",
+                    choices=("exact", "typical"),
+                ),
+                Setting(
+                    "posterior_threshold",
+                    "float",
+                    0.09,
+                    "Typical acceptance keeps a token more probable than this (epsilon); lower accepts more.",
+                    0.001,
+                    1,
+                ),
+                Setting(
+                    "posterior_alpha",
+                    "float",
+                    0.3,
+                    "Typical acceptance lowers the bar to alpha·exp(-entropy) where the target is unsure.",
+                    0.001,
+                    1,
+                ),
+                BATCH,
+            ),
+            needs=frozenset({"heads"}),
+            sources=("Cai et al. 2024, arXiv 2401.10774",),
+        ),
+        Method(
+            "lookahead",
+            "Lookahead",
+            "The target itself fills a window of guesses, collects n-grams from it and checks those that fit.",
+            _lookahead,
+            (
+                Setting("window", "int", 10, "Columns of the window: positions guessed ahead (W).", 1, 64),
+                Setting("ngram", "int", 5, "Length of the n-grams that are collected (N).", 2, 16),
+                Setting(
+                    "guesses", "int", 10, "Candidates checked in a pass, and n-grams kept per first token (G).", 1, 64
+                ),
+                Setting("pool_from_prompt", "bool", True, "Fill the pool with the prompt's own n-grams first."),
+                Setting(
+                    "compatible",
+                    "bool",
+                    False,
+                    "Do as the published code does: at most N-1 tokens a step, its own fill.",
+                ),
+                BATCH,
+            ),
+            sources=("Fu et al. 2024, arXiv 2402.02057",),
+        ),
+        Method(
+            "jacobi",
+            "Jacobi",
+            "Guesses a block, and feeds it back until its tokens stop changing.",
+            lambda models, settings: Jacobi(int(settings["block"])),
+            (Setting("block", "int", 8, "Positions that are iterated together.", 1, 64), BATCH),
+            sources=("Santilli et al. 2023, arXiv 2305.10427",),
+        ),
+        Method(
+            "medusa-draft",
+            "Medusa as draft",
+            "A smaller model with Medusa heads drafts k tokens in few passes; the target checks them.",
+            _medusa_draft,
+            (K, CONFIDENCE, TREE, BATCH),
+            needs=frozenset({"draft", "draft_heads"}),
+            guesses="distribution",
+            sources=("Cai et al. 2024, arXiv 2401.10774", "Leviathan et al. 2023, arXiv 2211.17192"),
+        ),
+        Method(
+            "early-exit",
+            "Early exit",
+            "The target's own first layers draft k tokens; all of its layers check them.",
+            _early_exit,
+            (Setting("exit_layer", "int", 4, "How many layers draft.", 1, 200), K, BATCH),
+            guesses="distribution",
+            sources=("Elhoushi et al. 2024, arXiv 2404.16710", "Zhang et al. 2024, arXiv 2309.08168"),
+        ),
+        Method(
+            "cascade",
+            "In order",
+            "Prompt lookup first; where it finds nothing, the draft model.",
+            _cascade,
+            (K, CONFIDENCE, MAX_NGRAM, BATCH),
+            needs=frozenset({"draft"}),
+            guesses="distribution",
+        ),
+        Method(
+            "naive-batching",
+            "Naive batching",
+            "Several prompts side by side in one pass, each one token at a time, until the longest has ended.",
+            lambda models, settings: Autoregressive(),
+            (replace(BATCH, default=4),),
+        ),
+    )
+}
