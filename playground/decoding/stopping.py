@@ -9,7 +9,8 @@ from typing import Protocol
 class Stop(Protocol):
     """A stopping rule over output ids, of which the last `new` have just been added.
 
-    Returns how many of `ids` to keep and why, or None to go on. It is called once per step, in order.
+    Returns how many of `ids` to keep and why, or None to go on. It is called once per step, in order, and keeps at
+    least the first new token: what earlier steps emitted cannot be taken back.
     """
 
     def __call__(self, ids: Sequence[int], new: int) -> tuple[int, str] | None: ...
@@ -33,6 +34,8 @@ class Ending:
                 found.append((at + 1, "eos"))
                 break
         if self.stop is not None and (cut := self.stop(ids, new)) is not None:
+            if not first < cut[0] <= len(ids):
+                raise ValueError(f"a stop wants to keep {cut[0]} of {len(ids)} tokens, of which {new} are new")
             found.append(cut)
         if len(ids) >= self.room:
             found.append((self.room, self.full))
