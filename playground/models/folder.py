@@ -38,7 +38,7 @@ class ModelFolder:
     @cached_property
     def config(self) -> dict[str, Any]:
         """config.json. Raises UserError where it is missing or no JSON object."""
-        return _json(self.path / "config.json")
+        return read_json(self.path / "config.json")
 
     @cached_property
     def weight_files(self) -> list[Path]:
@@ -51,7 +51,7 @@ class ModelFolder:
         raise UserError(f"{self.path} holds no weights: expected model.safetensors (or its index and shards).")
 
     def _shards(self, index: Path) -> list[Path]:
-        names = sorted(set(_json(index).get("weight_map", {}).values()))
+        names = sorted(set(read_json(index).get("weight_map", {}).values()))
         for name in names:
             if Path(name).name != name:
                 raise UserError(f"{index} names a file outside its folder: {name!r}. This folder is not loaded.")
@@ -102,7 +102,8 @@ def read_header(file: Path) -> list[Tensor]:
     return [Tensor(name, entry["dtype"], tuple(entry["shape"])) for name, entry in entries.items()]
 
 
-def _json(file: Path) -> dict[str, Any]:
+def read_json(file: Path) -> dict[str, Any]:
+    """The JSON object in `file`. Raises UserError where there is none."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

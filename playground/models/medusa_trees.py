@@ -1,0 +1,64 @@
+"""Medusa trees as lists of rank paths: the presets that were published, ours, and those that users write.
+
+[0, 2] is the third guess of the second head, under the first guess of the first head.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from playground.errors import UserError
+
+Tree = list[list[int]]
+PRESETS = Path(__file__).parents[2] / "assets" / "medusa_trees.json"
+
+
+def presets() -> dict[str, Tree]:
+    """Preset trees by name."""
+    trees: dict[str, Tree] = json.loads(PRESETS.read_text(encoding="utf-8"))
+    return trees
+
+
+def load_tree(spec: str) -> Tree:
+    """A preset by name, or a tree written as JSON: "mc_sim_7b_63", "[[0], [0, 0], [1]]".
+
+    Raises UserError for an unknown name, for what is no list of rank paths, and for a path without its parent.
+    """
+    spec = spec.strip()
+    if not spec.startswith("["):
+        if spec not in presets():
+            raise UserError(
+                f"There is no Medusa tree called {spec!r}. Trees: {', '.join(presets())}; "
+                "or a list of rank paths such as [[0], [0, 0], [1]]."
+            )
+        return presets()[spec]
+    try:
+        tree = json.loads(spec)
+    except ValueError as error:
+        raise UserError(f"The Medusa tree is no JSON list: {error}. Write it like [[0], [0, 0], [1]].") from error
+    check_tree(tree)
+    return [list(path) for path in tree]
+
+
+def check_tree(tree: object) -> None:
+    """Raises UserError unless `tree` is a non-empty list of rank paths, each with its parent in the list."""
+    if not isinstance(tree, list | tuple) or not tree:
+        raise UserError("The Medusa tree is empty. Give at least one node, such as [[0]].")
+    for path in tree:
+        if not (isinstance(path, list | tuple) and path and all(type(rank) is int and rank >= 0 for rank in path)):
+            raise UserError(f"The Medusa tree holds {path!r}; a node is a list of ranks from 0, such as [0, 2].")
+    nodes = {tuple(path) for path in tree}
+    for path in sorted(nodes):
+        if len(path) > 1 and path[:-1] not in nodes:
+            raise UserError(f"The Medusa tree holds {list(path)} but not its parent {list(path[:-1])}: add that one.")
+
+
+def preset_for(base: str | None) -> str:
+    """The published tree that its authors choose for heads of this base model: the general one unless they say more."""
+    name = (base or "").lower()
+    if "zephyr" in name:
+        return "zephyr_stage2"
+    if "vicuna" in name:
+        return next((f"vicuna_{size}_stage2" for size in ("7b", "13b", "33b") if size in name), "mc_sim_7b_63")
+    return "mc_sim_7b_63"
