@@ -9,22 +9,6 @@ from pathlib import Path
 import pytest
 
 WORDS = ["the", "old", "fox", "ran", "over", "hill", "and", "river", "while", "rain", "fell", "on", "a", "town"]
-    "the",
-    "old",
-    "fox",
-    "ran",
-    "over",
-    "hill",
-    "and",
-    "river",
-    "while",
-    "rain",
-    "fell",
-    "on",
-    "a",
-    "quiet",
-    "town",
-]
 
 
 def book(seed: int, words: int = 400) -> str:
