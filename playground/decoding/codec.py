@@ -1,18 +1,35 @@
-"""Plain JSON values back into typed dataclasses, with sentences for what does not fit."""
+"""Plain JSON values back into typed dataclasses, with sentences for what does not fit.
+
+`Annotated[kind, allowed]` admits only values of the kind that are `in` the allowed ones.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import MISSING, fields, is_dataclass
+import sys
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import lru_cache
 from types import UnionType
-from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from playground.errors import UserError
 
 JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The bounds of a number, for `Annotated`; `high` is the greatest whole number that JavaScript holds exactly."""
+
+    low: float
+    high: float = 2**53 - 1
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"from {self.low:,} to {self.high:,}"
 
 
 def decode_value(kind: type[T], value: object, where: str) -> T:
@@ -22,6 +39,11 @@ def decode_value(kind: type[T], value: object, where: str) -> T:
 
 def _decode(kind: Any, value: object, where: str) -> Any:
     origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        found = _decode(args[0], value, where)
+        if found not in args[1]:
+            raise UserError(f"{where} holds {_short(value)}, where {_name(kind)} belongs.")
+        return found
     if origin in (Union, UnionType):
         return _decode_union(args, value, where)
     if origin is list and isinstance(value, list):
@@ -38,8 +60,8 @@ def _decode(kind: Any, value: object, where: str) -> Any:
         return _decode_dataclass(kind, value, where)
     if isinstance(kind, type) and issubclass(kind, StrEnum) and isinstance(value, str) and value in set(kind):
         return kind(value)
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
+    if kind is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
     if kind in (int, str, bool) and type(value) is kind:
         return value
     if kind is None or kind is type(None):
@@ -64,17 +86,18 @@ def _decode_union(args: tuple[Any, ...], value: object, where: str) -> Any:
 
 
 def _decode_key(kind: Any, key: str, where: str) -> Any:
-    if kind is not int:
+    if kind is str:
         return key
     try:
-        return int(key)
+        number = int(key)
     except ValueError as error:
         raise UserError(f"{where} has the key {_short(key)}, where a whole number belongs.") from error
+    return _decode(kind, number, f"{where}, key")
 
 
 @lru_cache(maxsize=64)
 def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+    return get_type_hints(kind, include_extras=True)
 
 
 def _decode_dataclass(kind: type, value: dict[str, object], where: str) -> Any:
@@ -95,4 +118,7 @@ def _short(value: object) -> str:
 
 
 def _name(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        of, allowed = get_args(kind)
+        return f"{_name(of)} {allowed if isinstance(allowed, Between) else 'of ' + ', '.join(allowed)}"
     return str(getattr(kind, "__name__", kind)) if get_origin(kind) is None else str(kind)

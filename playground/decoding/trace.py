@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TextIO, TypeAlias
+from typing import Annotated, TextIO, TypeAlias
 
-from playground.decoding.codec import JSON, decode_value
+from playground.decoding.codec import JSON, Between, decode_value
 from playground.errors import UserError
 
 FORMAT = "speculative-decoding-trace"
 VERSION = 1
+DEEPEST = 64  # levels of lists and objects in a line; a run of ours nests a dozen
 
 
 class Status(StrEnum):
@@ -31,6 +33,13 @@ class Status(StrEnum):
 FATES = (Status.ACCEPTED, Status.REJECTED, Status.NEVER_REACHED)
 ROLES = (Status.ACCEPTED, Status.CORRECTED, Status.BONUS, Status.PLAIN, Status.UNKNOWN)
 
+# What a file may hold; in memory they are plain values.
+Fate: TypeAlias = Annotated[Status, FATES]
+Role: TypeAlias = Annotated[Status, ROLES]
+Count: TypeAlias = Annotated[int, Between(0)]
+NodeIndex: TypeAlias = Annotated[int, Between(-1)]
+Time: TypeAlias = Annotated[float, Between(0)]
+
 
 @dataclass(slots=True)
 class Node:
@@ -40,9 +49,9 @@ class Node:
     `threshold` what it (or `p`, under typical acceptance) was compared with. None means: not asked, or not known.
     """
 
-    parent: int
-    token: int
-    status: Status
+    parent: NodeIndex
+    token: Count
+    status: Fate
     source: str = ""
     p: float | None = None
     q: float | None = None
@@ -55,8 +64,8 @@ class Node:
 class Emitted:
     """A token added to the output. `text` is its piece of the running text: empty until a character is complete."""
 
-    token: int
-    status: Status
+    token: Count
+    status: Role
     text: str = ""
 
 
@@ -64,12 +73,12 @@ class Emitted:
 class Seconds:
     """Seconds of a step by phase. `wait` is time spent queueing for the device and is not the lane's own."""
 
-    wait: float = 0.0
-    prefill: float = 0.0
-    draft: float = 0.0
-    forward: float = 0.0
-    acceptance: float = 0.0
-    bookkeeping: float = 0.0
+    wait: Time = 0.0
+    prefill: Time = 0.0
+    draft: Time = 0.0
+    forward: Time = 0.0
+    acceptance: Time = 0.0
+    bookkeeping: Time = 0.0
 
     @property
     def own(self) -> float:
@@ -84,12 +93,12 @@ class Visited:
     Each list holds up to eight (token, probability) pairs, most probable first; `*_rest` is the mass left over.
     """
 
-    node: int
-    p: list[tuple[int, float]]
+    node: NodeIndex
+    p: list[tuple[Count, float]]
     p_rest: float
-    q: list[tuple[int, float]] = field(default_factory=list)
+    q: list[tuple[Count, float]] = field(default_factory=list)
     q_rest: float = 0.0
-    residual: list[tuple[int, float]] = field(default_factory=list)
+    residual: list[tuple[Count, float]] = field(default_factory=list)
     residual_rest: float = 0.0
 
 
@@ -102,23 +111,23 @@ class Step:
     time is split evenly among them. `finish` is set on the last step. `pieces` labels ids not seen before.
     """
 
-    index: int
+    index: Count
     nodes: list[Node]
     emitted: list[Emitted]
-    cache_before: int
-    cache_after: int
-    rows: int
-    side_rows: int = 0
-    forwards: int = 1
-    row: int = 0
-    batch: int = 1
+    cache_before: Count
+    cache_after: Count
+    rows: Count
+    side_rows: Count = 0
+    forwards: Count = 1
+    row: Count = 0
+    batch: Count = 1
     seconds: Seconds = field(default_factory=Seconds)
     reason: str = ""
     finish: str | None = None
     view: dict[str, JSON] = field(default_factory=dict)
     children: list[Step] = field(default_factory=list)
     detail: list[Visited] = field(default_factory=list)
-    pieces: dict[int, str] = field(default_factory=dict)
+    pieces: dict[Count, str] = field(default_factory=dict)
 
     @property
     def accepted(self) -> int:
@@ -203,9 +212,9 @@ class Lane:
     title: str
     settings: dict[str, Value]
     models: dict[str, str]
-    sampling: dict[str, float | int]
+    sampling: dict[str, int | float]  # int first: a 64-bit seed must not pass through a float
     lossless: str
-    prompt_ids: list[int]
+    prompt_ids: list[Count]
     prompt_pieces: list[str] = field(default_factory=list)
     prompt: str = ""
     dtype: str = "float32"
@@ -239,7 +248,7 @@ class Trace:
 
 def read_trace(lines: Iterable[str]) -> Trace:
     """Read what `Trace.write` wrote. Raises UserError, naming the line, for a foreign, broken or cut file."""
-    rows = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    rows = _numbered(lines)
     number, first = next(rows, (0, ""))
     if not number:
         raise UserError("The trace file is empty. Choose a .jsonl file that the playground wrote.")
@@ -253,6 +262,8 @@ def read_trace(lines: Iterable[str]) -> Trace:
         raise UserError(f"The trace has version {header.get('version')!r}; this playground reads version {VERSION}.")
     known = {key: header[key] for key in ("title", "machine", "recorded", "lanes") if key in header}
     trace = decode_value(Trace, known, f"line {number}")
+    if not trace.lanes:
+        raise UserError(f"Line {number} of the trace names no lane, so there is nothing to show. Save the run again.")
     for number, line in rows:
         row = _parse(line, number)
         if "end" in row:
@@ -260,7 +271,7 @@ def read_trace(lines: Iterable[str]) -> Trace:
                 break
             return trace
         lane = row.get("lane")
-        if not isinstance(lane, int) or not 0 <= lane < len(trace.lanes):
+        if type(lane) is not int or not 0 <= lane < len(trace.lanes):
             raise UserError(f"Line {number} of the trace names lane {lane!r}, but it has {len(trace.lanes)} lanes.")
         step = decode_value(Step, row.get("step"), f"line {number}, step")
         _check_step(step, number)
@@ -269,6 +280,16 @@ def read_trace(lines: Iterable[str]) -> Trace:
         f"The trace is cut off after {len(trace.order)} steps: its closing line is missing or does not "
         "match. Save the run again."
     )
+
+
+def _numbered(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Lines that are not blank, counted from 1."""
+    try:
+        yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    except UnicodeDecodeError as error:
+        raise UserError(
+            "This is not a trace of the playground: it is no text. Choose a .jsonl file that the playground wrote."
+        ) from error
 
 
 def _check_step(step: Step, number: int) -> None:
@@ -280,12 +301,13 @@ def _check_step(step: Step, number: int) -> None:
 
 
 def _line(value: dict[str, object]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+    # ASCII: lone surrogates and the line ends of Unicode travel as escapes, whoever opens the file.
+    return json.dumps(value, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 def _parse(line: str, number: int) -> dict[str, JSON]:
     try:
-        value = json.loads(line, parse_constant=_refuse_constant)
+        value = json.loads(line, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise UserError(
             f"Line {number} of the trace is not a JSON object ({type(error).__name__}). "
@@ -293,8 +315,29 @@ def _parse(line: str, number: int) -> dict[str, JSON]:
         ) from error
     if not isinstance(value, dict):
         raise UserError(f"Line {number} of the trace is not a JSON object. The file is not a trace.")
+    if _deeper(value, DEEPEST):
+        raise UserError(
+            f"Line {number} of the trace is nested more than {DEEPEST} levels deep. The file is not a trace."
+        )
     return value
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is not a JSON number")
+    return value
+
+
+def _deeper(value: JSON, most: int) -> bool:
+    """Whether a value nests deeper than `most` levels; found without recursion, which is what is at stake."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ())
+        ]
+        if not level:
+            return False
+    return True
