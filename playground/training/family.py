@@ -77,7 +77,6 @@ def build(shape: Shape, vocab_size: int, context: int, seed: int = 0) -> LlamaFo
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=0,
-        pad_token_id=0,
     )
     if shape.exit_layer is not None:
         config.exit_layer = shape.exit_layer

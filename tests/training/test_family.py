@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from playground.training import corpus as corpus_module
-from playground.training.corpus import HeldOut
+from playground.training.corpus import HeldOut, read_books
 from playground.training.evaluation import agreement, bits_per_byte
 from playground.training.family import FamilyPlan, Member, Shape, build, start_from, train_family
 from playground.training.forward import next_token_logits
@@ -31,12 +31,12 @@ def schedule(steps: int) -> Schedule:
 def test_the_family_in_miniature(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = [f"def f{i}(x):\n    return x + {i}\n" for i in range(300)]
     monkeypatch.setattr(corpus_module, "read_standard_library", lambda: code)
-    members = [Member(shape(3, 1), schedule(30)), Member(shape(1), schedule(20)), Member(shape(2), schedule(20))]
+    members = [Member(shape(3, 1), schedule(80)), Member(shape(1), schedule(20)), Member(shape(2), schedule(20))]
     plan = FamilyPlan(*members, vocab_size=VOCAB, context=CONTEXT)
     train_family(shelf, tmp_path / "work", tmp_path / "out", plan, compiled=False)
 
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out" / "draft")
-    text = "the old fox ran over hill"
+    text = read_books(shelf)[0]
     ids = tokenizer(text, return_tensors="pt")["input_ids"]
     models = {}
     for name in ("target", "draft", "small-target"):
@@ -50,10 +50,10 @@ def test_the_family_in_miniature(shelf: Path, tmp_path: Path, monkeypatch: pytes
         assert "{" not in card
         models[name] = model
     assert models["target"].config.exit_layer == 1
-    held = HeldOut(np.array(ids[0].tolist() * 20, dtype=np.uint16), 20 * len(text))
+    seen = HeldOut(ids[0].numpy().astype(np.uint16), len(text))
     fresh = build(shape(3, 1), VOCAB, CONTEXT)
-    assert bits_per_byte(models["target"], held, CONTEXT) < 0.7 * bits_per_byte(fresh, held, CONTEXT)
-    assert agreement(models["draft"], models["target"], held, CONTEXT).overlap > 0.5
+    assert bits_per_byte(models["target"], seen, CONTEXT) < 0.7 * bits_per_byte(fresh, seen, CONTEXT)
+    assert agreement(models["draft"], models["target"], seen, CONTEXT).overlap > 0.5
 
 
 def test_the_walk_through_the_layers_is_the_models_own() -> None:
