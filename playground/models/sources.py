@@ -31,10 +31,11 @@ class Folder:
     """A folder in the layout of transformers, used where it lies."""
 
     path: Path
+    label: str = ""
 
     @property
     def name(self) -> str:
-        return self.path.name
+        return self.label or self.path.name
 
     def find(self) -> Path | None:
         return self.path if self.path.is_dir() else None
@@ -50,10 +51,11 @@ class FirstOf:
     """The same model from several places, tried in order."""
 
     sources: tuple[Source, ...]
+    label: str = ""
 
     @property
     def name(self) -> str:
-        return self.sources[0].name
+        return self.label or self.sources[0].name
 
     def find(self) -> Path | None:
         return next((found for source in self.sources if (found := source.find()) is not None), None)

@@ -1,0 +1,96 @@
+"""A model folder brought into memory: all of it, or a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+import torch
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from playground.decoding.target import TransformersTarget, check_architecture
+from playground.errors import UserError
+from playground.models.folder import ModelFolder
+from playground.models.placement import Placement
+from playground.models.text import Pieces
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model in memory with its tokenizer. Shared by all runs: nothing of a run is kept on it."""
+
+    name: str
+    folder: Path
+    target: TransformersTarget
+    tokenizer: PreTrainedTokenizerBase
+
+    @property
+    def model(self) -> PreTrainedModel:
+        return self.target.model
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """What each id contributes to the text."""
+        return Pieces(self.tokenizer)
+
+    @cached_property
+    def parameters(self) -> int:
+        """Number of parameters, shared ones counted once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model folder, quick and without the weights. Raises UserError if it cannot be read."""
+    ModelFolder(folder).check()
+    try:
+        return cast(PreTrainedTokenizerBase, AutoTokenizer.from_pretrained(folder, local_files_only=True))
+    except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
+        raise UserError(f"The tokenizer in {folder} cannot be loaded: {_first_line(error)}") from error
+
+
+def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
+    """The model in `folder`, ready to decode: evaluation mode, no gradients, SDPA attention, no code from the folder.
+
+    Raises UserError: weights missing, damaged or of another shape than the config says, an architecture that
+    transformers does not know or that cannot read token trees, memory that ran out.
+    """
+    tokenizer = load_tokenizer(folder)
+    places: dict[str, object] = {} if placement.device.type == "cpu" else {"device_map": {"": placement.device}}
+    if placement.spread is not None:
+        places = {"device_map": "auto", "max_memory": placement.spread}
+    try:
+        loaded = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=placement.dtype,
+            attn_implementation="sdpa",
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **places,
+        )
+    except torch.OutOfMemoryError as error:
+        raise UserError(f"The memory of {placement.device} ran out while loading {name}.") from error
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, SafetensorError) as error:
+        raise UserError(f"{name} cannot be loaded from {folder}: {_first_line(error)}") from error
+    model, report = cast("tuple[PreTrainedModel, dict[str, set[str]]]", loaded)
+    # transformers fills what is missing with random numbers and only warns
+    if missing := sorted(report["missing_keys"]):
+        raise UserError(
+            f"{name} is incomplete: {folder} lacks {', '.join(missing[:3])}"
+            + (f" and {len(missing) - 3} more weights." if len(missing) > 3 else ".")
+        )
+    target = TransformersTarget(model.eval().requires_grad_(False), name)
+    if len(tokenizer) > target.vocab_size:
+        raise UserError(
+            f"The tokenizer of {name} has {len(tokenizer)} tokens, but the model scores {target.vocab_size}: "
+            "they do not belong together."
+        )
+    check_architecture(target)
+    return LoadedModel(name, folder, target, tokenizer)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,245 @@
+import gc
+import json
+import weakref
+from contextlib import ExitStack
+from threading import Barrier, Thread
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from playground.errors import UserError
+from playground.models import placement, store
+from playground.models.medusa_heads import MedusaHeads, save_heads
+from playground.models.sources import Folder
+from playground.models.store import ModelStore
+from tests.models.checkpoints import ARCHITECTURES, save_checkpoint
+
+IDS = torch.tensor([[5, 17, 42, 99, 3]])
+
+
+@pytest.fixture
+def saved(folder, bpe):
+    save_checkpoint(folder, bpe)
+    return Folder(folder)
+
+
+def several(tmp_path, bpe, count):
+    """Folders with models of one size."""
+    for at in range(count):
+        save_checkpoint(tmp_path / str(at), bpe)
+    return [Folder(tmp_path / str(at)) for at in range(count)]
+
+
+class TestLoading:
+    @pytest.mark.parametrize("name", ARCHITECTURES)
+    def test_architectures_come_back_as_they_were_saved(self, folder, bpe, name):
+        saved = save_checkpoint(folder, bpe, name)
+        with ModelStore().lease(Folder(folder)) as loaded:
+            assert type(loaded.model) is type(saved)
+            assert torch.equal(loaded.model(IDS).logits, saved(IDS).logits)
+            assert loaded.tokenizer.encode("The fox") == bpe.encode("The fox")
+            assert loaded.target.eos_ids == {bpe.eos_token_id}
+            assert loaded.parameters == saved.num_parameters()
+            assert not loaded.model.training
+            assert not any(p.requires_grad for p in loaded.model.parameters())
+            assert loaded.model.config._attn_implementation == "sdpa"
+
+    def test_sentencepiece_tokenizer_and_shards(self, folder, sentencepiece):
+        saved = save_checkpoint(folder, sentencepiece, "mistral", max_shard_size="40KB")
+        assert len(list(folder.glob("*.safetensors"))) > 1
+        with ModelStore().lease(Folder(folder)) as loaded:
+            assert torch.equal(loaded.model(IDS).logits, saved(IDS).logits)
+            assert loaded.tokenizer.encode("the sun") == sentencepiece.encode("the sun")
+
+    def test_pickled_weights(self, folder, bpe):
+        saved = save_checkpoint(folder, bpe)
+        torch.save(saved.state_dict(), folder / "pytorch_model.bin")
+        (folder / "model.safetensors").unlink()
+        with ModelStore().lease(Folder(folder)) as loaded:
+            assert torch.equal(loaded.model(IDS).logits, saved(IDS).logits)
+
+    def test_half_precision_files_become_float32_on_a_cpu(self, folder, bpe):
+        saved = save_checkpoint(folder, bpe, dtype=torch.float16)
+        with ModelStore().lease(Folder(folder), device="cpu") as loaded:
+            assert loaded.model.dtype == torch.float32
+            assert torch.equal(loaded.model.lm_head.weight, saved.lm_head.weight.float())
+        with ModelStore().lease(Folder(folder), dtype="bfloat16", device="cpu") as loaded:
+            assert loaded.model.dtype == torch.bfloat16
+
+    def test_padded_vocabulary(self, folder, bpe):
+        save_checkpoint(folder, bpe, vocab_size=len(bpe) + 22)
+        with ModelStore().lease(Folder(folder)) as loaded:
+            assert loaded.target.vocab_size == len(bpe) + 22
+
+    def test_every_refusal_is_a_sentence_and_leaves_nothing(self, tmp_path, bpe):
+        def refuse(change, says, name="llama"):
+            folder = tmp_path / says[:12].replace("/", "")
+            save_checkpoint(folder, bpe, name)
+            change(folder)
+            models = ModelStore()
+            with pytest.raises(UserError, match=says), models.lease(Folder(folder)):
+                pass
+            assert models.resident() == []
+
+        def weights(folder, change):
+            tensors = load_file(folder / "model.safetensors")
+            change(tensors)
+            save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+        def config(folder, **changes):
+            file = folder / "config.json"
+            file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+        key = "model.layers.1.mlp.up_proj.weight"
+        refuse(lambda f: weights(f, lambda t: t.pop(key)), rf"is incomplete: .* lacks {key}")
+        refuse(lambda f: weights(f, lambda t: t.update({key: torch.zeros(3, 3)})), "cannot be loaded from .*size")
+        refuse(lambda f: (f / "model.safetensors").write_bytes(b"x" * 500), "damaged or cut short")
+        refuse(lambda f: (f / "tokenizer.json").unlink(), "holds no tokenizer")
+        refuse(lambda f: (f / "tokenizer.json").write_text("{"), "tokenizer in .* cannot be loaded")
+        refuse(lambda f: config(f, model_type="brandnew"), "brandnew")
+        refuse(lambda f: config(f, vocab_size=100), "cannot be loaded|do not belong together")
+
+    def test_code_in_a_folder_is_not_run(self, folder, bpe, tmp_path):
+        save_checkpoint(folder, bpe)
+        (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+        file = folder / "config.json"
+        auto = {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"}
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"model_type": "evil", "auto_map": auto}))
+        with pytest.raises(UserError, match="cannot be loaded"), ModelStore().lease(Folder(folder)):
+            pass
+        assert not (tmp_path / "ran").exists()
+
+    def test_progress_is_told(self, saved):
+        told = []
+        with ModelStore(progress=lambda message, fraction: told.append(message)).lease(saved):
+            pass
+        assert told == ["Loading model"]
+
+
+class TestSharing:
+    def test_loaded_once_and_shared(self, saved):
+        models = ModelStore()
+        with models.lease(saved) as first, models.lease(saved) as second:
+            assert first is second
+        with models.lease(saved) as third:
+            assert third is first
+
+    def test_two_threads_load_it_once(self, saved, monkeypatch):
+        loads = []
+        monkeypatch.setattr(store, "load_model", lambda *a, real=store.load_model: (loads.append(a), real(*a))[1])
+        models, together, seen = ModelStore(), Barrier(4), []
+
+        def visit():
+            together.wait()
+            with models.lease(saved) as loaded:
+                seen.append(loaded)
+
+        threads = [Thread(target=visit) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(loads) == 1
+        assert len(seen) == 4
+        assert all(loaded is seen[0] for loaded in seen)
+        assert [resident.leases for resident in models.resident()] == [0]
+
+    def test_number_formats_are_apart(self, saved):
+        models = ModelStore()
+        with models.lease(saved) as full, models.lease(saved, dtype="bfloat16") as half:
+            assert full is not half
+        assert [(r.dtype, r.size) for r in models.resident()] == [
+            ("float32", store._size(full.model)),
+            ("bfloat16", store._size(half.model)),
+        ]
+
+    def test_a_failed_run_gives_its_model_back(self, saved):
+        models = ModelStore()
+        with pytest.raises(ZeroDivisionError), models.lease(saved):
+            raise ZeroDivisionError
+        (resident,) = models.resident()
+        assert (resident.name, resident.kind, resident.leases) == ("model", "model", 0)
+
+
+class TestEviction:
+    def limit_for(self, tmp_path, bpe, count):
+        sources = several(tmp_path, bpe, 3)
+        models = ModelStore()
+        with models.lease(sources[0]):
+            pass
+        needed = placement.estimate(store.ModelFolder(sources[0].path), torch.float32)
+        return sources, ModelStore(limit=models.resident()[0].size * (count - 1) + needed)
+
+    def test_least_recently_used_goes_first(self, tmp_path, bpe):
+        sources, models = self.limit_for(tmp_path, bpe, 2)
+        for at in (0, 1, 0, 2):
+            with models.lease(sources[at]):
+                pass
+        assert [resident.name for resident in models.resident()] == ["0", "2"]
+
+    def test_a_model_in_use_is_never_evicted(self, tmp_path, bpe):
+        sources, models = self.limit_for(tmp_path, bpe, 2)
+        with ExitStack() as held:
+            first = held.enter_context(models.lease(sources[0]))
+            held.enter_context(models.lease(sources[1]))
+            with pytest.raises(UserError, match=r"2 needs .* GB, and of the .* are in use by other runs"):
+                held.enter_context(models.lease(sources[2]))
+            assert models.evict() == 0
+            assert first.model(IDS).logits.isfinite().all()
+        with models.lease(sources[2]):
+            assert [resident.name for resident in models.resident()] == ["1", "2"]
+
+    def test_evicted_models_leave_the_memory(self, saved):
+        models = ModelStore()
+        with models.lease(saved) as loaded:
+            gone = weakref.ref(loaded.model)
+        del loaded
+        assert models.evict() > 0
+        gc.collect()
+        assert gone() is None
+        assert models.resident() == []
+
+    def test_full_memory_evicts_too(self, tmp_path, bpe, monkeypatch):
+        sources = several(tmp_path, bpe, 2)
+        models = ModelStore()
+        monkeypatch.setattr(store, "free_memory", lambda device: 0 if models.resident() else 10**12)
+        for source in sources:
+            with models.lease(source):
+                pass
+        assert [resident.name for resident in models.resident()] == ["1"]
+
+
+class TestHeads:
+    @pytest.fixture
+    def heads(self, tmp_path, bpe):
+        save_heads(MedusaHeads(32, 3), tmp_path / "heads", "base", [[0], [0, 1]])
+        return Folder(tmp_path / "heads")
+
+    def test_on_the_base_model(self, saved, heads):
+        models = ModelStore()
+        with models.lease(saved, dtype="bfloat16") as base, models.lease_heads(heads, base) as leased:
+            hidden = torch.randn(4, 32, dtype=torch.bfloat16)
+            logits = leased(hidden)
+            assert logits.shape == (3, 4, base.target.vocab_size)
+            assert torch.equal(logits[2], base.target.logits(hidden))  # untrained heads change nothing
+            assert leased.num_heads == 3
+            assert leased.loaded.tree == [[0], [0, 1]]
+        assert [(r.name, r.kind) for r in models.resident()] == [("model", "model"), ("heads", "heads")]
+
+    def test_heads_of_another_model(self, saved, tmp_path):
+        models = ModelStore()
+        save_heads(MedusaHeads(48, 2), tmp_path / "wide", "lmsys/vicuna-7b-v1.3")
+        save_heads(MedusaHeads(32, 2, vocab_size=77), tmp_path / "words", "somebody")
+        with models.lease(saved) as base:
+            with (
+                pytest.raises(UserError, match=r"size 48, but those of model have size 32.*lmsys/vicuna-7b-v1.3"),
+                models.lease_heads(Folder(tmp_path / "wide"), base),
+            ):
+                pass
+            with (
+                pytest.raises(UserError, match=r"score 77 tokens, but model scores \d+"),
+                models.lease_heads(Folder(tmp_path / "words"), base),
+            ):
+                pass
+        assert [resident.kind for resident in models.resident()] == ["model"]
