@@ -13,7 +13,7 @@ import typer
 from playground.errors import UserError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-models_app = typer.Typer(no_args_is_help=False)
+models_app = typer.Typer()
 app.add_typer(models_app, name="models", help="What is in the catalog, what is on this machine; fetch a model.")
 
 
@@ -106,6 +106,32 @@ def generate(
                 + (f"acceptance rate {rate:.0%}, " if rate is not None else "nothing proposed, ")
                 + f"{summary.tokens_per_second:.1f} tokens/s, finish: {summary.finish_reason}"
             )
+
+
+@models_app.callback(invoke_without_command=True)
+def list_models(context: typer.Context) -> None:
+    """List the families of the catalog and what of them is on this machine."""
+    if context.invoked_subcommand is not None:
+        return
+    from playground.models.catalog import load_catalog
+
+    for family in load_catalog().families.values():
+        print(f"{family.id:24} {family.hardware:14} {family.title}")
+        for entry in family.entries:
+            place = entry.source.find()
+            print(f"    {entry.id:32} {entry.licence:16} {place or 'not on this machine'}")
+
+
+@models_app.command("fetch")
+def fetch_model(name: Annotated[str, typer.Argument(help="A family, a model, a hub id, or a GGUF file.")]) -> None:
+    """Bring a model, or all models of a family, to this machine."""
+    from playground.models.catalog import load_catalog
+
+    catalog = load_catalog()
+    family = catalog.families.get(name)
+    sources = [entry.source for entry in family.entries] if family else [catalog.source(name)]
+    for source in sources:
+        print(source.fetch(_progress))
 
 
 @app.command()

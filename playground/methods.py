@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -22,6 +22,7 @@ from playground.drafters.lookahead import Lookahead
 from playground.drafters.medusa import Medusa
 from playground.drafters.prompt_lookup import PromptLookup
 from playground.errors import UserError
+from playground.models.medusa_trees import Tree, load_tree
 
 Settings = Mapping[str, Value]
 Heads = Callable[[Tensor], Tensor]
@@ -88,8 +89,8 @@ class LaneModels:
     num_heads: int = 0
     draft_heads: Heads | None = None
     num_draft_heads: int = 0
-    tree: Sequence[Sequence[int]] | None = None
-    draft_tree: Sequence[Sequence[int]] | None = None
+    tree: Tree | None = None
+    draft_tree: Tree | None = None
 
 
 @dataclass(frozen=True)
@@ -145,16 +146,25 @@ def _draft_model(models: LaneModels, settings: Settings) -> Drafter:
     return DraftModel(_draft(models), Autoregressive, k, models.target.vocab_size, confidence)
 
 
+def _tree(settings: Settings, own: Tree | None) -> Tree:
+    """The tree that was asked for; "auto" is the one that came with the heads."""
+    spec = str(settings["tree"])
+    if spec != "auto":
+        return load_tree(spec)
+    return own or load_tree("minimal-3")
+
+
 def _medusa(models: LaneModels, settings: Settings) -> Drafter:
     if models.heads is None:
         raise UserError("Medusa needs heads that were trained for the target. Choose heads, or train them first.")
-    return Medusa(models.heads, models.num_heads, models.tree or MINIMAL_TREE)
+    return Medusa(models.heads, models.num_heads, _tree(settings, models.tree))
 
 
 def _medusa_draft(models: LaneModels, settings: Settings) -> Drafter:
-    heads, count, tree = models.draft_heads, models.num_draft_heads, models.draft_tree or MINIMAL_TREE
+    heads, count = models.draft_heads, models.num_draft_heads
     if heads is None:
         raise UserError("Medusa as draft needs a draft model with Medusa heads. Choose its heads, or train them first.")
+    tree = _tree(settings, models.draft_tree)
     k, confidence = int(settings["k"]), float(settings["confidence"])
     return DraftModel(_draft(models), lambda: Medusa(heads, count, tree), k, models.target.vocab_size, confidence)
 
@@ -180,8 +190,6 @@ def _early_exit(models: LaneModels, settings: Settings) -> Drafter:
 def _cascade(models: LaneModels, settings: Settings) -> Drafter:
     return Cascade([_prompt_lookup(models, settings), _draft_model(models, settings)])
 
-
-MINIMAL_TREE = ((0,), (0, 0), (0, 1), (0, 0, 0))
 
 K = Setting("k", "int", 4, "How many tokens are drafted before the target checks them.", 1, 64)
 CONFIDENCE = Setting(
@@ -304,7 +312,7 @@ METHODS: dict[str, Method] = {
             "Early exit",
             "The target's own first layers draft k tokens; all of its layers check them.",
             _early_exit,
-            (Setting("exit_layer", "int", 4, "How many layers draft.", 1, 200), K, BATCH),
+            (Setting("exit_layer", "int", 3, "How many layers draft.", 1, 200), K, BATCH),
             guesses="distribution",
             sources=("Elhoushi et al. 2024, arXiv 2404.16710", "Zhang et al. 2024, arXiv 2309.08168"),
         ),

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
 
+import torch
+
+from playground.decoding.codec import JSON
+from playground.decoding.executor import Executor
+from playground.decoding.gate import Gate
 from playground.decoding.sampling import Sampling
-from playground.decoding.trace import Value
+from playground.decoding.session import Session, decode, race
+from playground.decoding.trace import Lane, Step, Summary, Trace, Value, summarize
+from playground.errors import UserError
+from playground.methods import LaneModels, Method, get_method
+from playground.models.catalog import Catalog, Parts, load_catalog
+from playground.models.loading import LoadedModel
+from playground.models.medusa_trees import Tree, load_tree, preset_for
+from playground.models.pairing import Finding, check_heads, check_pair, check_prompting, shared_vocab
+from playground.models.sources import Source
+from playground.models.store import LeasedHeads, ModelStore
+from playground.models.text import Pieces, StopStrings, TextStream, encode_prompt
 
 MOST_LANES = 8
 
@@ -51,3 +71,206 @@ class RunSpec:
     @property
     def sampling(self) -> Sampling:
         return Sampling(self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty, self.seed)
+
+
+class _Lane:
+    """The sequences of one lane, and the labels of their tokens."""
+
+    def __init__(self, sessions: Sequence[Session], pieces: Pieces, stop: Sequence[str], gate: Gate) -> None:
+        self.sessions, self.gate, self.pieces = sessions, gate, pieces
+        self.streams = [TextStream(pieces, continues=True) for _ in sessions]
+        self.stops = [StopStrings(pieces, stop, continues=True) for _ in sessions]
+        self.known: set[int] = set()
+        for session, rule in zip(sessions, self.stops, strict=True):
+            session.ending.stop = rule if stop else None
+
+    def label(self, step: Step) -> None:
+        stream = self.streams[step.row]
+        for token, text in zip(step.emitted, stream.push([token.token for token in step.emitted]), strict=True):
+            token.text = text
+        if step.finish and step.emitted:
+            step.emitted[-1].text += stream.finish()
+        new = set(_mentioned(step)) - self.known
+        self.known |= new
+        step.pieces = {token: self.pieces.piece(token) for token in sorted(new)}
+
+
+class Run:
+    """A run under way: iterate it for (lane, Step) as they happen; `trace` grows along. Close it to free its models.
+
+    Steps come labelled: `Emitted.text` holds the pieces of the running text, `Step.pieces` a label for every token id
+    that the lane mentions for the first time.
+    """
+
+    def __init__(self, trace: Trace, lanes: Sequence[_Lane], held: ExitStack) -> None:
+        self.trace, self._lanes, self._held = trace, lanes, held
+
+    def __iter__(self) -> Iterator[tuple[int, Step]]:
+        for lane, step in race([decode(one.sessions, one.gate) for one in self._lanes]):
+            self._lanes[lane].label(step)
+            self.trace.order.append((lane, step))
+            yield lane, step
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the models back. Closing twice does nothing."""
+        self._held.close()
+
+    def summary(self, lane: int, row: int = 0) -> Summary:
+        """Totals of a sequence so far."""
+        return summarize(self.trace.steps(lane, row))
+
+    def text(self, lane: int, row: int = 0) -> str:
+        """The output text of a sequence so far, cut before the stop string that ended it."""
+        pieces = [token.text for step in self.trace.steps(lane, row) for token in step.emitted]
+        return "".join(self._lanes[lane].stops[row].cut(pieces))
+
+
+def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, allow_local: bool = True) -> Run:
+    """Lease the models, encode the prompts, set up the lanes. Raises UserError before any work for what is wrong.
+
+    `allow_local` False refuses paths of this machine, for a page that strangers may use.
+    """
+    if not 1 <= len(spec.lanes) <= MOST_LANES:
+        raise UserError(f"A run has 1 to {MOST_LANES} lanes; this one has {len(spec.lanes)}.")
+    if spec.max_new_tokens < 1:
+        raise UserError(f"max_new_tokens is {spec.max_new_tokens}; ask for at least 1.")
+    catalog, sampling = catalog or load_catalog(), spec.sampling
+    asked = []
+    for lane in spec.lanes:
+        method = get_method(lane.method)
+        hybrid = "draft_heads" in method.needs
+        parts = catalog.parts(lane.target, lane.draft, lane.heads, lane.draft_heads, hybrid, allow_local)
+        asked.append((method, method.check(lane.settings), parts))
+    with ExitStack() as held:
+        lanes = [_open_lane(spec, sampling, *one, store, held) for one in asked]
+        trace = Trace([header for header, _ in lanes], machine())
+        trace.recorded = datetime.now(UTC).isoformat(timespec="seconds")
+        return Run(trace, [lane for _, lane in lanes], held.pop_all())
+
+
+def _open_lane(
+    spec: RunSpec,
+    sampling: Sampling,
+    method: Method,
+    settings: dict[str, Value],
+    parts: Parts,
+    store: ModelStore,
+    held: ExitStack,
+) -> tuple[Lane, _Lane]:
+    def lease(source: Source) -> LoadedModel:
+        return held.enter_context(store.lease(source, spec.dtype, spec.device))
+
+    target = lease(parts.target)
+    draft = lease(parts.draft) if "draft" in method.needs and parts.draft else None
+    names, notices = {"target": target.name}, _told(check_prompting(target))
+    models = LaneModels(target.target)
+    if draft is not None:
+        notices += _told(check_pair(target, draft))
+        names["draft"] = draft.name
+        models = replace(models, draft=draft.target.narrowed(shared_vocab(target, draft)))
+    if "heads" in method.needs and parts.heads:
+        heads = held.enter_context(store.lease_heads(parts.heads, target))
+        names["heads"] = parts.heads.name
+        notices += [*heads.loaded.notices, *_told(check_heads(target, heads.loaded))]
+        models = replace(models, heads=heads, num_heads=heads.num_heads, tree=_tree(heads))
+    if "draft_heads" in method.needs and parts.draft_heads and draft is not None:
+        heads = held.enter_context(store.lease_heads(parts.draft_heads, draft))
+        names["draft_heads"] = parts.draft_heads.name
+        notices += [*heads.loaded.notices, *_told(check_heads(draft, heads.loaded))]
+        models = replace(models, draft_heads=heads, num_draft_heads=heads.num_heads, draft_tree=_tree(heads))
+
+    batch = int(settings["batch"])
+    texts = [spec.prompt, *(spec.companions or (spec.prompt,)) * batch][:batch]
+    prompts = [encode_prompt(target.tokenizer, text, spec.chat, spec.system) for text in texts]
+    executor = Executor(target.target, batch)
+    sessions = []
+    for row, prompt in enumerate(prompts):
+        drafter = method.build(models, settings)
+        # Rows of one batch differ in seed, so that the same prompt several times gives several texts.
+        session = Session(
+            executor,
+            drafter,
+            prompt,
+            replace(sampling, seed=sampling.seed + row),
+            rule=method.rule(settings),
+            max_new_tokens=spec.max_new_tokens,
+            detail=spec.detail,
+            row=row,
+        )
+        sessions.append(session)
+    notices += sessions[0].drafter.notices
+    lane = _Lane(sessions, target.pieces, spec.stop, store.gate(target.target.device))
+    header = Lane(
+        method=method.id,
+        title=method.title,
+        settings=settings,
+        models=names,
+        sampling=asdict(sampling),
+        lossless=method.promise(settings, sampling.greedy),
+        prompt_ids=prompts[0],
+        prompt_pieces=[target.pieces.piece(token) for token in prompts[0]],
+        prompt=spec.prompt,
+        dtype=str(target.model.dtype).removeprefix("torch."),
+        device=str(target.target.device),
+        notices=list(dict.fromkeys(notices)),
+    )
+    return header, lane
+
+
+def _told(findings: Sequence[Finding]) -> list[str]:
+    """The sentences of warnings; the first error is raised."""
+    for finding in findings:
+        if finding.level == "error":
+            raise UserError(finding.text)
+    return [finding.text for finding in findings]
+
+
+def machine() -> str:
+    """What this machine is called in traces: processor and number of threads torch uses, or the GPU."""
+    if torch.cuda.is_available():
+        return str(torch.cuda.get_device_name(0))
+    return f"{_processor()}, {torch.get_num_threads()} threads"
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _tree(heads: LeasedHeads) -> Tree:
+    """The tree that came with the heads, else the published one for their base model."""
+    return heads.loaded.tree or load_tree(preset_for(heads.loaded.base))
+
+
+def _mentioned(step: Step) -> Iterator[int]:
+    """Token ids of a step. Every whole number in a list of the view counts: one label too many costs a few bytes."""
+    yield from (node.token for node in step.nodes)
+    yield from (token.token for token in step.emitted)
+    for visited in step.detail:
+        yield from (token for token, _ in (*visited.p, *visited.q, *visited.residual))
+    for child in step.children:
+        yield from _mentioned(child)
+    yield from _listed(step.view)
+
+
+def _listed(value: JSON) -> Iterator[int]:
+    if isinstance(value, dict):
+        for item in value.values():
+            if isinstance(item, dict | list):
+                yield from _listed(item)
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, dict | list):
+                yield from _listed(item)
+            elif type(item) is int and item >= 0:
+                yield item

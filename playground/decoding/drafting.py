@@ -95,11 +95,13 @@ class Outcome:
 class Drafter(Protocol):
     """A method of speculative decoding. It owns its caches and nothing of it survives a run.
 
-    `needs`: hidden layers that it reads in outcomes. Calls come in the order start, (propose, observe)*, with rewind
-    between steps; a prefill is observed before the first proposal.
+    `needs`: hidden layers that it reads in outcomes; `notices`: what the user should know about how it was set up,
+    complete after start. Calls come in the order start, (propose, observe)*, with rewind between steps; a prefill is
+    observed before the first proposal.
     """
 
     needs: Collection[int]
+    notices: Sequence[str]
 
     def start(self, prompt_ids: Sequence[int], sampling: Sampling) -> None: ...
 

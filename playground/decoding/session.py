@@ -49,6 +49,8 @@ class Session:
         self.ids = list(prompt_ids)
         self.prompt = len(self.ids)
         _check_prompt(self.ids, model.context_length, model.vocab_size, model.name)
+        if max_new_tokens is not None and max_new_tokens < 0:
+            raise UserError(f"max_new_tokens is {max_new_tokens}; it must be 0 or more.")
         left = model.context_length - self.prompt
         room, full = left, "context"
         if max_new_tokens is not None and max_new_tokens <= left:
@@ -60,6 +62,7 @@ class Session:
         self._seconds, self._forwards = Seconds(), 0
         self._proposal = Proposal()
         self._judged: tuple[TargetView, list[int]] | None = None
+        executor.cache.rewind(row, 0)
         drafter.start(self.ids, self.sampling)
 
     @property
@@ -79,7 +82,9 @@ class Session:
         return advance([self])[0]
 
     def rewind(self, count: int) -> None:
-        """Take back the last `count` committed tokens."""
+        """Take back the last `count` committed tokens, none of them the prompt's."""
+        if not 0 <= count <= len(self.output):
+            raise ValueError(f"cannot take back {count} of {len(self.output)} tokens")
         if count:
             del self.ids[len(self.ids) - count :]
             self.finish = None
@@ -272,7 +277,7 @@ def _check_prompt(ids: Sequence[int], context: int, vocab: int, name: str) -> No
         raise UserError("The prompt is empty. Write at least one character to continue from.")
     if len(ids) > context:
         raise UserError(f"The prompt has {len(ids)} tokens, but {name} reads at most {context}. Shorten the prompt.")
-    if (worst := max(ids)) >= vocab or min(ids) < 0:
+    if (worst := min(ids)) < 0 or (worst := max(ids)) >= vocab:
         raise UserError(
             f"The prompt holds token {worst}, but {name} knows {vocab} tokens. The tokenizer does not fit the model."
         )

@@ -118,7 +118,7 @@ class TransformersTarget:
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
-        logits: Tensor = self.head(hidden.to(self.head.weight.device))
+        logits: Tensor = self.head(hidden.to(self.head.weight.device))[..., : self.vocab_size]
         if scale := getattr(self.config, "logit_scale", None):  # Cohere
             logits = logits * scale
         if scaling := getattr(self.config, "logits_scaling", None):  # Granite
@@ -126,6 +126,12 @@ class TransformersTarget:
         if cap := getattr(self.config, "final_logit_softcapping", None):  # Gemma
             logits = torch.tanh(logits / cap) * cap
         return logits
+
+    def narrowed(self, vocab_size: int) -> TransformersTarget:
+        """The same model without the logits from `vocab_size` on, which a partner's padded vocabulary lacks."""
+        cut = copy.copy(self)
+        cut.vocab_size = min(vocab_size, self.vocab_size)
+        return cut
 
     def early_exit(self, layers: int) -> TransformersTarget:
         if not 1 <= layers < self.num_layers:

@@ -13,6 +13,7 @@ class StatelessDrafter:
     """Proposes from the committed ids alone. Subclasses override what they need."""
 
     needs: Collection[int] = ()
+    notices: Sequence[str] = ()
 
     def start(self, prompt_ids: Sequence[int], sampling: Sampling) -> None:
         """A run begins."""

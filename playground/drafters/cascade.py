@@ -19,6 +19,7 @@ class Cascade:
     def __init__(self, members: Sequence[Drafter]) -> None:
         self.members = members
         self.needs: Collection[int] = {layer for member in members for layer in member.needs}
+        self.notices: Sequence[str] = [notice for member in members for notice in member.notices]
         self.chosen: Drafter | None = None
 
     def start(self, prompt_ids: Sequence[int], sampling: Sampling) -> None:

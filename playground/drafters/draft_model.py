@@ -5,32 +5,30 @@ Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decodin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from playground.decoding.codec import JSON
-from playground.decoding.drafting import Context, Drafter, Outcome, Proposal
+from playground.decoding.drafting import Context, Drafter, Proposal
 from playground.decoding.executor import Executor
 from playground.decoding.sampling import Purpose, Sampling, derived_seed
 from playground.decoding.session import Session
 from playground.decoding.target import TargetModel
 from playground.decoding.trace import Step
 from playground.decoding.tree import TokenTree
+from playground.drafters.base import StatelessDrafter
 
 
-class DraftModel:
-    """Drafts `k` tokens with an inner session on the draft model, and rewinds that session when the target disagrees.
+class DraftModel(StatelessDrafter):
+    """Drafts `k` tokens with an inner session on the draft model, whose text follows the committed one.
 
     The inner session's own drafter is autoregressive for a plain draft model; with Medusa inside it is the hybrid.
     Whatever it is, the inner tokens follow the draft's processed distribution, which is the q of the acceptance rule.
     `confidence`: stop drafting after a token whose q is below it; that token itself is always kept, since dropping
     it would bias the output. `vocab_size` is the target's, to which q is padded.
     """
-
-    needs: Collection[int] = ()
 
     def __init__(
         self,
@@ -46,11 +44,15 @@ class DraftModel:
     def start(self, prompt_ids: Sequence[int], sampling: Sampling) -> None:
         inner = replace(sampling, seed=derived_seed(sampling.seed, Purpose.INNER))
         self.session = Session(Executor(self.model), self.make_inner(), prompt_ids, inner, eos=False)
-        self.drafted = 0
+        self.notices = self.session.drafter.notices
+        self.notices = self.session.drafter.notices
 
     def propose(self, context: Context) -> Proposal:
-        session, self.drafted = self.session, 0
-        start = len(session.ids)
+        session, start = self.session, len(context.ids)
+        # Rejected drafts, the target's own tokens, a rewind: whatever came between, only the difference is redone.
+        same = _common_prefix(session.ids, context.ids)
+        session.rewind(len(session.ids) - same)
+        session.commit(context.ids[same:])
         k = min(self.k, context.room, self.model.context_length - start)
         if k <= 0:
             return Proposal(reason=f"the draft model's context of {self.model.context_length} tokens is full")
@@ -60,23 +62,19 @@ class DraftModel:
         laws: list[Tensor] = []
         while len(laws) < k:
             steps.append(session.step())
-            laws += session.laws
-            if float(laws[-1][session.ids[-1]]) < self.confidence:
-                break
-        session.rewind(max(0, len(laws) - k))
-        self.drafted = len(session.ids) - start
+            for emitted, law in zip(steps[-1].emitted, session.laws, strict=True):
+                laws.append(law)
+                if self.confidence and float(law[emitted.token]) < self.confidence:
+                    k = min(k, len(laws))
+        session.rewind(len(laws) - k)
         missing = self.vocab_size - self.model.vocab_size
-        q = [F.pad(law, (0, missing)) if missing else law for law in laws[: self.drafted]]
-        tree = TokenTree.chain(session.ids[start:])
-        return Proposal(tree, q, source="draft model", children=steps)
+        q = [F.pad(law, (0, missing)) if missing else law for law in laws[:k]]
+        return Proposal(TokenTree.chain(session.ids[start:]), q, source="draft model", children=steps)
 
-    def observe(self, outcome: Outcome) -> dict[str, JSON] | None:
-        if outcome.emitted:
-            accepted = len(outcome.path)
-            self.session.rewind(self.drafted - accepted)
-            self.session.commit(outcome.emitted[accepted:])
-            self.drafted = 0
-        return None
 
-    def rewind(self, count: int) -> None:
-        self.session.rewind(count)
+def _common_prefix(ours: Sequence[int], theirs: Sequence[int]) -> int:
+    """How many tokens two texts share from the start."""
+    for at, (our, their) in enumerate(zip(ours, theirs, strict=False)):
+        if our != their:
+            return at
+    return min(len(ours), len(theirs))
