@@ -1,5 +1,6 @@
 """The built-in family: a target, a draft distilled from it, and a smaller target, all with one tokenizer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from playground.training.corpus import Corpus, prepare_corpus
 from playground.training.evaluation import Agreement, agreement, bits_per_byte
 from playground.training.forward import next_token_logits, trunk
-from playground.training.loop import Batches, Objective, Schedule, train
+from playground.training.loop import Batches, Schedule, read_log, train
 from playground.training.publish import publish
+
+Objective = Callable[[Tensor], Tensor]  # token ids [B, T+1] -> loss, a scalar
 
 EXIT_WEIGHT = 0.15
 EXIT_STRIDE = 4  # the early exit is judged at every fourth position: its head costs as much as three layers
@@ -151,7 +154,7 @@ def train_family(
             start_from(model, target)
             objective = distillation(model, target)
         _train_member(model, objective, member.schedule, corpus, work / name, compiled)
-        _publish_member(model, member.schedule, corpus, out / name, target)
+        _publish_member(model, work / name, corpus, out / name, target)
         target = target or model
 
 
@@ -168,14 +171,15 @@ def _train_member(
 
 
 def _publish_member(
-    model: LlamaForCausalLM, schedule: Schedule, corpus: Corpus, folder: Path, target: LlamaForCausalLM | None = None
+    model: LlamaForCausalLM, work: Path, corpus: Corpus, folder: Path, target: LlamaForCausalLM | None
 ) -> None:
     """Write a member with a card of what was measured; `target` is the teacher of a student."""
     context: int = model.config.max_position_embeddings
+    log = read_log(work)
     facts = {
         "bits per byte, held-out books": f"{bits_per_byte(model, corpus.held_books, context):.3f}",
         "bits per byte, held-out Python": f"{bits_per_byte(model, corpus.held_code, context):.3f}",
-        "training": f"{schedule.steps:,} steps of {schedule.batch_tokens:,} tokens",
+        "training": f"{len(log):,} steps, {sum(line['tokens'] for line in log):,} tokens read",
     }
     exit_layer: int | None = getattr(model.config, "exit_layer", None)
     sample = corpus.held_books.head(VALIDATION_TOKENS)

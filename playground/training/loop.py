@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -15,7 +16,9 @@ from torch import Tensor, nn
 
 from playground.errors import UserError
 
-Objective = Callable[[Tensor], Tensor]  # token ids [B, T+1] -> loss, a scalar
+Batch = TypeVar("Batch")
+
+VOCABULARY_RATIO = 8  # a matrix that much taller than wide has a row per token
 
 
 @dataclass(frozen=True)
@@ -75,22 +78,21 @@ class Batches:
 
 
 class Optimizer:
-    """Muon for the matrices inside the layers, AdamW for embeddings, norms and biases.
+    """Muon for the matrices inside the layers, AdamW for vocabulary matrices, norms and biases.
 
     Muon's updates are scaled to AdamW's size (arXiv:2502.16982, section 2.2), so one learning rate serves both.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
-        matrices = [p for n, p in named if p.ndim == 2 and "embed" not in n and "lm_head" not in n]
-        inside = set(map(id, matrices))
-        others = [p for _, p in named if id(p) not in inside]
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        inside = [p for p in self._parameters if p.ndim == 2 and p.shape[0] < VOCABULARY_RATIO * p.shape[1]]
+        muons = set(map(id, inside))
+        others = [p for p in self._parameters if id(p) not in muons]
         self._all: list[torch.optim.Optimizer] = []
-        if matrices:
-            self._all.append(torch.optim.Muon(matrices, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"))
+        if inside:
+            self._all.append(torch.optim.Muon(inside, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"))
         if others:
             self._all.append(torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0))
-        self._parameters = [p for _, p in named]
 
     def step(self, rate: float) -> None:
         nn.utils.clip_grad_norm_(self._parameters, 1.0)
@@ -110,13 +112,14 @@ class Optimizer:
 
 def train(
     model: nn.Module,
-    objective: Objective,
-    batches: Callable[[int], Tensor],
+    objective: Callable[[Batch], Tensor],
+    batches: Callable[[int], Batch],
     schedule: Schedule,
     folder: Path,
     *,
     validate: Callable[[], dict[str, float]] | None = None,
     validate_every: int = 500,
+    patience: int | None = None,
     checkpoint_seconds: float = 90.0,
     compiled: bool = True,
 ) -> None:
@@ -125,30 +128,53 @@ def train(
     `folder/stable.pt` keeps the end of the stable phase: a longer stable phase starts from there. Losses go to
     `folder/log.jsonl`, one line a step. A process killed at any moment loses at most `checkpoint_seconds` of work and
     repeats the very same losses.
+
+    With `patience`, training ends early once `validate()["held_out_loss"]` has not fallen for so many validations, and
+    the model is left as it was when that loss was lowest.
     """
     folder.mkdir(parents=True, exist_ok=True)
     optimizer = Optimizer(model)
     first = _restore(folder, model, optimizer, schedule)
-    _cut_log(folder / "log.jsonl", first)
+    held_out = [line["held_out_loss"] for line in _cut_log(folder / "log.jsonl", first) if "held_out_loss" in line]
     loss_of = torch.compile(objective) if compiled else objective
     saved = time.monotonic()
     with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
         for step in range(first, schedule.steps):
+            if patience is not None and len(held_out) > patience and min(held_out) not in held_out[-patience:]:
+                break
             started = time.monotonic()
             if step == schedule.stable:
                 _save(folder / "stable.pt", model, optimizer, schedule, step)
             loss = loss_of(batches(step))
             loss.backward()
-            optimizer.step(schedule.rate(step))
-            line: dict[str, float] = {"step": step, "loss": loss.item(), "rate": schedule.rate(step)}
+            rate = schedule.rate(step)
+            optimizer.step(rate)
+            line = {"step": step, "tokens": schedule.batch_tokens, "loss": loss.item(), "rate": rate}
             if validate is not None and ((step + 1) % validate_every == 0 or step + 1 == schedule.steps):
                 line |= validate()
+                if "held_out_loss" in line:
+                    held_out.append(line["held_out_loss"])
+                    if held_out[-1] == min(held_out):
+                        _save(folder / "best.pt", model, optimizer, schedule, step + 1)
             line["seconds"] = round(time.monotonic() - started, 3)
             log.write(json.dumps(line) + "\n")
             log.flush()
             if time.monotonic() - saved > checkpoint_seconds or step + 1 == schedule.steps:
                 _save(folder / "last.pt", model, optimizer, schedule, step + 1)
                 saved = time.monotonic()
+    if patience is not None and (folder / "best.pt").is_file():
+        model.load_state_dict(torch.load(folder / "best.pt", weights_only=True)["model"])
+
+
+def read_log(folder: Path) -> list[dict[str, float]]:
+    """The lines of `folder/log.jsonl`, a line per step; what a kill left half written is left out."""
+    lines: list[dict[str, float]] = []
+    for text in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines():
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            break
+    return lines
 
 
 def _save(path: Path, model: nn.Module, optimizer: Optimizer, schedule: Schedule, step: int) -> None:
@@ -186,19 +212,12 @@ def _restore(folder: Path, model: nn.Module, optimizer: Optimizer, schedule: Sch
     return 0
 
 
-def _cut_log(path: Path, first: int) -> None:
-    """Drop the lines of steps that are going to be repeated, and a last line that a kill left half written."""
+def _cut_log(path: Path, first: int) -> list[dict[str, float]]:
+    """Drop the lines of steps that are going to be repeated; return the others."""
     if not path.is_file():
-        return
-    kept = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            step = json.loads(line)["step"]
-        except json.JSONDecodeError:
-            break
-        if step >= first:
-            break
-        kept.append(line + "\n")
+        return []
+    kept = [line for line in read_log(path.parent) if line["step"] < first]
     partial = path.with_suffix(".tmp")
-    partial.write_text("".join(kept), encoding="utf-8")
+    partial.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
     os.replace(partial, path)
+    return kept

@@ -1,0 +1,88 @@
+"""Tree search against brute force: no other tree of that size is worth more."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playground.errors import UserError
+from playground.training.tree_search import fastest_tree, interpolated, nodes_by_value, search_tree
+
+# Rounded, so that ties occur; rows as measured, that is, not always falling with rank.
+HEADS = st.lists(st.lists(st.integers(0, 20).map(lambda n: n / 20), min_size=3, max_size=3), min_size=1, max_size=3)
+
+
+def best_by_brute_force(accuracy: list[list[float]], nodes: int) -> float:
+    """Highest sum of node values over all trees of `nodes` nodes with parents included."""
+
+    @cache
+    def below(depth: int, budget: int) -> float:
+        """Best worth of `budget` nodes below a node at `depth` that is right for sure."""
+        return children(depth, 0, budget)
+
+    @cache
+    def children(depth: int, rank: int, budget: int) -> float:
+        if budget == 0:
+            return 0.0
+        if depth == len(accuracy) or rank == len(accuracy[depth]):
+            return float("-inf")
+        skip = children(depth, rank + 1, budget)
+        take = [
+            accuracy[depth][rank] * (1 + below(depth + 1, own)) + children(depth, rank + 1, budget - 1 - own)
+            for own in range(budget)
+        ]
+        return max(skip, *take)
+
+    return below(0, nodes)
+
+
+@given(HEADS, st.integers(1, 9))
+def test_no_tree_of_the_size_is_worth_more(accuracy: list[list[float]], nodes: int) -> None:
+    all_nodes = sum(3**depth for depth in range(1, len(accuracy) + 1))
+    nodes = min(nodes, all_nodes)
+    found = search_tree(accuracy, nodes)
+    assert len(found.paths) == nodes
+    assert found.tokens_per_pass == pytest.approx(1 + best_by_brute_force(accuracy, nodes))
+
+
+@given(HEADS)
+def test_every_prefix_is_a_tree(accuracy: list[list[float]]) -> None:
+    seen: set[tuple[int, ...]] = {()}
+    values = []
+    for path, value in nodes_by_value(accuracy):
+        assert path[:-1] in seen
+        assert path not in seen
+        seen.add(path)
+        values.append(value)
+    assert values == sorted(values, reverse=True)
+    assert len(values) == sum(3**depth for depth in range(1, len(accuracy) + 1))
+
+
+def test_a_known_tree() -> None:
+    found = search_tree([[0.6, 0.2], [0.5, 0.1]], 3)
+    assert found.paths == [(0,), (0, 0), (1,)]
+    assert found.tokens_per_pass == pytest.approx(1 + 0.6 + 0.3 + 0.2)
+
+
+def test_a_tree_needs_a_node() -> None:
+    with pytest.raises(UserError, match="at least one"):
+        search_tree([[0.5]], 0)
+
+
+def test_the_fastest_tree_weighs_tokens_against_time() -> None:
+    accuracy = [[0.6, 0.2, 0.1], [0.4, 0.2, 0.1]]
+    free = fastest_tree(accuracy, lambda tokens: 1.0, most_nodes=8)
+    assert len(free.paths) == 8
+    dear = fastest_tree(accuracy, lambda tokens: float(tokens), most_nodes=8)
+    assert dear.paths == [(0,)]
+    cliff = fastest_tree(accuracy, lambda tokens: 1.0 if tokens <= 4 else 9.0, most_nodes=8)
+    assert cliff.paths == search_tree(accuracy, 3).paths
+    assert cliff.tokens_per_pass == pytest.approx(search_tree(accuracy, 3).tokens_per_pass)
+
+
+def test_a_cost_curve_goes_straight_through_what_was_measured() -> None:
+    seconds = interpolated({8: 4.0, 1: 1.0, 4: 2.0})
+    assert [seconds(n) for n in (1, 4, 6, 8, 20)] == [1.0, 2.0, 3.0, 4.0, 4.0]
