@@ -79,6 +79,8 @@ class ModelFolder:
         """Raises UserError unless config, weights and tokenizer are all there and whole."""
         if not self.path.is_dir():
             raise UserError(f"There is no folder {self.path}.")
+        if (self.path / "adapter_config.json").is_file():  # its base model lies elsewhere
+            raise UserError(f"{self.path} is an adapter, not a model. Merge it into its base model first.")
         _ = self.config, self.tensors
         if not any((self.path / name).is_file() for name in TOKENIZERS):
             raise UserError(f"{self.path} holds no tokenizer: expected tokenizer.json or tokenizer.model.")

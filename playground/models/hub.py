@@ -122,8 +122,9 @@ def _bar_class(message: str, total: int, progress: Progress) -> type[tqdm[Any]]:
 
 
 def _choose(names: Iterable[str]) -> set[str]:
-    """The files of a repository to fetch: top level only, weights in the first format that is there."""
-    top = [name for name in names if "/" not in name]
+    """The files of a repository to fetch: top level only, weights in the first format that is there, and once
+    ("consolidated" files are the same weights in their makers' own layout)."""
+    top = [name for name in names if "/" not in name and not name.startswith("consolidated")]
     weights = next((found for kind in WEIGHTS if (found := [name for name in top if name.endswith(kind)])), [])
     return {name for name in top if name.endswith(DESCRIPTIONS)} | set(weights)
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from playground.decoding.target import TransformersTarget, check_architecture
 from playground.errors import UserError
@@ -48,7 +48,9 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     try:
         return cast(PreTrainedTokenizerBase, AutoTokenizer.from_pretrained(folder, local_files_only=True))
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
-        raise UserError(f"The tokenizer in {folder} cannot be loaded: {_first_line(error)}") from error
+        only_sentencepiece = (folder / "tokenizer.model").is_file() and not (folder / "tokenizer.json").is_file()
+        hint = " It needs two packages: pip install sentencepiece protobuf." if only_sentencepiece else ""
+        raise UserError(f"The tokenizer in {folder} cannot be loaded: {_first_line(error)}{hint}") from error
 
 
 def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
@@ -58,10 +60,12 @@ def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
     transformers does not know or that cannot read token trees, memory that ran out.
     """
     tokenizer = load_tokenizer(folder)
-    places: dict[str, object] = {} if placement.device.type == "cpu" else {"device_map": {"": placement.device}}
-    if placement.spread is not None:
-        places = {"device_map": "auto", "max_memory": placement.spread}
     try:
+        places: dict[str, object] = {}
+        if placement.spread is not None:
+            places = {"device_map": spread_map(folder, placement.dtype, placement.spread)}
+        elif placement.device.type != "cpu":
+            places = {"device_map": {"": placement.device}}
         loaded = AutoModelForCausalLM.from_pretrained(
             folder,
             dtype=placement.dtype,
@@ -90,6 +94,32 @@ def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
         )
     check_architecture(target)
     return LoadedModel(name, folder, target, tokenizer)
+
+
+def spread_map(folder: Path, dtype: torch.dtype, room: dict[int | str, int]) -> dict[str, int | str]:
+    """Which module of the model in `folder` goes to which device, in its order, each filled up to `room` bytes.
+
+    Embedding and head stay on the first device: their weights are looked at from outside, and offloaded weights
+    are only there while their own module runs. Raises UserError if not everything finds a place.
+    """
+    from accelerate import infer_auto_device_map, init_empty_weights
+
+    with init_empty_weights():
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+        model.tie_weights()
+    ends = (model.get_input_embeddings(), model.get_output_embeddings())
+    own_head = 0 if ends[0].weight is ends[1].weight else ends[1].weight.nbytes
+    first = next(iter(room))
+    places: dict[str, int | str] = infer_auto_device_map(
+        model,
+        max_memory={**room, first: room[first] - own_head},
+        no_split_module_classes=list(model._no_split_modules or ()),
+        dtype=dtype,
+    )
+    if "disk" in places.values():
+        raise UserError(f"{folder} does not fit into the memory of all devices together.")
+    return places | {name: first for name, module in model.named_modules() if module in ends and name in places}
 
 
 def _first_line(error: Exception) -> str:

@@ -28,7 +28,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder in the layout of transformers, used where it lies."""
+    """A folder in the layout of transformers (or one file of Medusa heads), used where it lies."""
 
     path: Path
     label: str = ""
@@ -38,10 +38,10 @@ class Folder:
         return self.label or self.path.name
 
     def find(self) -> Path | None:
-        return self.path if self.path.is_dir() else None
+        return self.path if self.path.exists() else None
 
     def fetch(self, progress: Progress = quiet) -> Path:
-        if not self.path.is_dir():
+        if not self.path.exists():
             raise UserError(f"There is no folder {self.path}.")
         return self.path
 
@@ -73,7 +73,7 @@ class FirstOf:
 
 
 def parse_source(spec: str, allow_local: bool = True) -> Source:
-    """`owner/name`, `owner/name@revision`, a folder, or a .gguf file.
+    """`owner/name`, `owner/name@revision`, a folder, a .gguf file, or a file of Medusa heads (.pt, .safetensors).
 
     `allow_local` False refuses paths, for a page that strangers may use. Raises UserError for anything else.
     """
@@ -81,8 +81,8 @@ def parse_source(spec: str, allow_local: bool = True) -> Source:
     if not spec:
         raise UserError("No model is named: give a hub id (owner/name), a folder or a .gguf file.")
     path = Path(spec).expanduser()
-    is_gguf = path.suffix.lower() == ".gguf"
-    if is_gguf or spec.startswith((".", "/", "~")) or "\\" in spec or (allow_local and path.is_dir()):
+    is_gguf, is_heads = path.suffix.lower() == ".gguf", path.suffix.lower() in (".pt", ".safetensors")
+    if is_gguf or is_heads or spec.startswith((".", "/", "~")) or "\\" in spec or (allow_local and path.is_dir()):
         if not allow_local:
             raise UserError(f"Files of this machine cannot be opened from here: {spec!r}. Give a hub id (owner/name).")
         return Gguf(path) if is_gguf else Folder(path)

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar, cast
 
@@ -27,16 +28,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Key:
-    """What makes two requests the same: where it comes from, and how it lies in memory."""
+    """What makes two requests the same: which files, as they were last written, and how they lie in memory."""
 
     kind: str
-    source: Source
+    path: Path
+    written: int
     dtype: torch.dtype
     device: torch.device
 
 
 @dataclass
 class _Resident:
+    name: str
     value: Any
     size: int
     leases: int = 0
@@ -100,18 +103,19 @@ class ModelStore:
         """
         told = progress or self.progress
         chosen = choose_device(device)
-        key = Key("model", source, choose_dtype(dtype, chosen), chosen)
+        path = source.fetch(told)
+        key = Key("model", path, path.stat().st_mtime_ns, choose_dtype(dtype, chosen), chosen)
 
         def load() -> tuple[LoadedModel, int]:
-            folder = ModelFolder(source.fetch(told))
+            folder = ModelFolder(path)
             folder.check()
             size = estimate(folder, key.dtype)
             self._make_room(source.name, size, chosen)
             told(f"Loading {source.name}", None)
-            model = load_model(source.name, folder.path, place(source.name, size, key.dtype, device))
+            model = load_model(source.name, path, place(source.name, size, key.dtype, device))
             return model, _size(model.model)
 
-        with self._held(key, load) as model:
+        with self._held(source.name, key, load) as model:
             yield model
 
     @contextmanager
@@ -122,10 +126,10 @@ class ModelStore:
         """
         told = progress or self.progress
         weight = base.target.head.weight
-        key = Key("heads", source, weight.dtype, weight.device)
+        path = source.fetch(told)
+        key = Key("heads", path, path.stat().st_mtime_ns, weight.dtype, weight.device)
 
         def load() -> tuple[LoadedHeads, int]:
-            path = source.fetch(told)
             told(f"Loading {source.name}", None)
             loaded = load_heads(path)
             _refuse_misfits(base, loaded)
@@ -134,7 +138,7 @@ class ModelStore:
             loaded.heads.to(key.device, key.dtype)
             return loaded, size
 
-        with self._held(key, load) as loaded:
+        with self._held(source.name, key, load) as loaded:
             _refuse_misfits(base, loaded)  # they may have been loaded for another base
             yield LeasedHeads(loaded, base)
 
@@ -143,7 +147,7 @@ class ModelStore:
         with self._changing:
             return [
                 Resident(
-                    key.source.name,
+                    resident.name,
                     key.kind,
                     str(key.dtype).removeprefix("torch."),
                     str(key.device),
@@ -161,7 +165,7 @@ class ModelStore:
         return freed
 
     @contextmanager
-    def _held(self, key: Key, load: Callable[[], tuple[T, int]]) -> Iterator[T]:
+    def _held(self, name: str, key: Key, load: Callable[[], tuple[T, int]]) -> Iterator[T]:
         resident = self._take(key)
         if resident is None:
             with self._loading:
@@ -169,7 +173,7 @@ class ModelStore:
                 if resident is None:
                     value, size = load()
                     with self._changing:
-                        resident = self._residents[key] = _Resident(value, size, leases=1)
+                        resident = self._residents[key] = _Resident(name, value, size, leases=1)
         try:
             yield cast(T, resident.value)
         finally:

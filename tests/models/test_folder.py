@@ -63,6 +63,12 @@ def test_what_is_missing(model, tmp_path):
         ModelFolder(tmp_path).check()
 
 
+def test_an_adapter_is_no_model(model):
+    (model.path / "adapter_config.json").write_text('{"base_model_name_or_path": "/etc"}')
+    with pytest.raises(UserError, match="is an adapter"):
+        model.check()
+
+
 def test_missing_shards_are_named(model):
     index(model.path, {"a": "one.safetensors", "b": "two.safetensors"})
     with pytest.raises(UserError, match=r"incomplete: one.safetensors, two.safetensors"):

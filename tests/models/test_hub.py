@@ -21,6 +21,7 @@ def hub(tmp_path, monkeypatch):
                 "model.safetensors": WEIGHTS,
                 "pytorch_model.bin": b"the same again",
                 "onnx/model.safetensors": b"not at the top",
+                "consolidated.safetensors": b"and again",
                 "modeling_evil.py": b"raise SystemExit",
             },
             "owner/heads": {"config.json": b"{}", "medusa_lm_head.pt": b"pickled"},

@@ -29,6 +29,7 @@ def test_what_a_spec_means(tmp_path, monkeypatch):
     assert parse_source(str(tmp_path)) == Folder(tmp_path)
     assert parse_source("./later") == Folder(Path("later"))
     assert parse_source("x/model.Q4_K_M.gguf") == Gguf(Path("x/model.Q4_K_M.gguf"))
+    assert parse_source("x/medusa_lm_head.pt") == Folder(Path("x/medusa_lm_head.pt"))
     assert parse_source("~/m") == Folder(Path.home() / "m")
 
 
@@ -42,7 +43,7 @@ def test_strangers_cannot_open_local_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "owner" / "name").mkdir(parents=True)
     assert parse_source("owner/name", allow_local=False) == Hub("owner/name")
-    for spec in ("/etc", "./x", "~/x", "../x", "m.gguf", "C:\\m"):
+    for spec in ("/etc", "./x", "~/x", "../x", "m.gguf", "h.pt", "C:\\m"):
         with pytest.raises(UserError, match="cannot be opened from here"):
             parse_source(spec, allow_local=False)
 

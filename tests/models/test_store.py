@@ -6,11 +6,15 @@ from threading import Barrier, Thread
 
 import pytest
 import torch
+from accelerate import cpu_offload
 from safetensors.torch import load_file, save_file
 
+from playground.decoding.target import check_architecture
 from playground.errors import UserError
 from playground.models import placement, store
+from playground.models.loading import load_model, spread_map
 from playground.models.medusa_heads import MedusaHeads, save_heads
+from playground.models.placement import Placement
 from playground.models.sources import Folder
 from playground.models.store import ModelStore
 from tests.models.checkpoints import ARCHITECTURES, save_checkpoint
@@ -74,7 +78,7 @@ class TestLoading:
 
     def test_every_refusal_is_a_sentence_and_leaves_nothing(self, tmp_path, bpe):
         def refuse(change, says, name="llama"):
-            folder = tmp_path / says[:12].replace("/", "")
+            folder = tmp_path / str(len(list(tmp_path.iterdir())))
             save_checkpoint(folder, bpe, name)
             change(folder)
             models = ModelStore()
@@ -97,8 +101,38 @@ class TestLoading:
         refuse(lambda f: (f / "model.safetensors").write_bytes(b"x" * 500), "damaged or cut short")
         refuse(lambda f: (f / "tokenizer.json").unlink(), "holds no tokenizer")
         refuse(lambda f: (f / "tokenizer.json").write_text("{"), "tokenizer in .* cannot be loaded")
+        refuse(lambda f: (f / "tokenizer.json").rename(f / "tokenizer.model"), "pip install sentencepiece protobuf")
+        refuse(lambda f: config(f, quantization_config={"quant_method": "awq", "bits": 4}), "AWQ|awq")
         refuse(lambda f: config(f, model_type="brandnew"), "brandnew")
         refuse(lambda f: config(f, vocab_size=100), "cannot be loaded|do not belong together")
+
+    def test_spread_by_accelerate(self, folder, bpe):
+        saved = save_checkpoint(folder, bpe)
+        spread = Placement(torch.device("cpu"), torch.float32, {"cpu": 10**9})
+        loaded = load_model("spread", folder, spread)
+        assert torch.equal(loaded.model(IDS).logits, saved(IDS).logits)
+        with pytest.raises(UserError, match="does not fit into the memory of all devices"):
+            load_model("spread", folder, Placement(torch.device("cpu"), torch.float32, {"cpu": 1000}))
+
+    @pytest.mark.parametrize("tied", [False, True])
+    def test_what_goes_where(self, folder, bpe, tied):
+        size = 4 * save_checkpoint(folder, bpe, num_hidden_layers=8, tie_word_embeddings=tied).num_parameters()
+        assert spread_map(folder, torch.float32, {0: 2 * size, "cpu": size}) == {"": 0}
+        places = spread_map(folder, torch.float32, {0: int(0.7 * size), 1: size // 5, "cpu": size})
+        layers = [places[f"model.layers.{at}"] for at in range(8)]
+        assert layers == sorted(layers, key=[0, 1, "cpu"].index)
+        assert set(layers) == {0, 1, "cpu"}
+        assert places["model.embed_tokens"] == places["lm_head"] == 0
+
+    def test_layers_that_come_and_go_decode_alike(self, folder, bpe):
+        """Offloaded layers hold no weights between passes; accelerate's hooks bring them, here on the CPU."""
+        saved = save_checkpoint(folder, bpe, num_hidden_layers=4)
+        loaded = load_model("offloaded", folder, Placement(torch.device("cpu"), torch.float32))
+        for layer in loaded.model.model.layers[2:]:
+            cpu_offload(layer, execution_device=torch.device("cpu"))
+        assert next(loaded.model.model.layers[3].parameters()).is_meta
+        check_architecture(loaded.target)
+        assert torch.equal(loaded.model(IDS).logits, saved(IDS).logits)
 
     def test_code_in_a_folder_is_not_run(self, folder, bpe, tmp_path):
         save_checkpoint(folder, bpe)
@@ -144,6 +178,24 @@ class TestSharing:
         assert len(seen) == 4
         assert all(loaded is seen[0] for loaded in seen)
         assert [resident.leases for resident in models.resident()] == [0]
+
+    def test_another_name_for_the_same_folder(self, saved):
+        models = ModelStore()
+        with models.lease(saved) as first, models.lease(Folder(saved.path, "other")) as second:
+            assert first is second
+
+    def test_a_folder_that_was_written_again_is_loaded_again(self, tmp_path, saved):
+        models, source = ModelStore(), Folder(tmp_path / "heads")
+        for num_heads in (1, 2):
+            save_heads(MedusaHeads(32, num_heads), source.path, "base")
+            with models.lease(saved) as base, models.lease_heads(source, base) as heads:
+                assert heads.num_heads == num_heads
+
+    def test_one_gate_for_each_device(self):
+        models = ModelStore()
+        cpu = torch.device("cpu")
+        assert models.gate(cpu) is models.gate(torch.device("cpu"))
+        assert models.gate(cpu) is not models.gate(torch.device("cuda", 0))
 
     def test_number_formats_are_apart(self, saved):
         models = ModelStore()
