@@ -45,7 +45,6 @@ class DraftModel(StatelessDrafter):
         inner = replace(sampling, seed=derived_seed(sampling.seed, Purpose.INNER))
         self.session = Session(Executor(self.model), self.make_inner(), prompt_ids, inner, eos=False)
         self.notices = self.session.drafter.notices
-        self.notices = self.session.drafter.notices
 
     def propose(self, context: Context) -> Proposal:
         session, start = self.session, len(context.ids)
