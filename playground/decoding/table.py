@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from playground.decoding.cache import KVCache
@@ -43,13 +43,11 @@ class TableTarget:
         """The hidden state of a row is its last `order` visible tokens by position, newest last."""
         states = torch.stack([ids, positions], -1).unsqueeze(1).double()
         keys, _ = cache.states[0].update(states, states)
-        hidden = torch.zeros(*ids.shape, self.order, dtype=torch.float64)
-        for batch, row in itertools.product(range(ids.shape[0]), range(ids.shape[1])):
-            visible = keys[batch, 0][mask[batch, row]]
-            latest = visible[visible[:, 1].argsort()][-self.order :, 0]
-            if len(latest):
-                hidden[batch, row, -len(latest) :] = latest
-        return {FINAL: hidden}
+        tokens, at = keys[:, 0].unsqueeze(1).unbind(-1)
+        seen = torch.where(mask, at, -1.0)
+        newest = seen.topk(min(self.order, seen.shape[-1]))
+        found = tokens.expand_as(seen).gather(-1, newest.indices).masked_fill(newest.values < 0, 0)
+        return {FINAL: F.pad(found.flip(-1), (self.order - found.shape[-1], 0))}
 
     def logits(self, hidden: Tensor) -> Tensor:
         return self.table[tuple(hidden.long().unbind(-1))]
