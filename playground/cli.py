@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -147,6 +148,8 @@ def methods() -> None:
 
 def main() -> None:
     """Run the command line; a UserError becomes its sentence and status 2."""
+    # Progress is ours to tell; read by huggingface_hub and transformers when they are imported.
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         app()
     except UserError as error:
