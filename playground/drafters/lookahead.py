@@ -118,8 +118,6 @@ class Lookahead(StatelessDrafter):
             return "no room for a guess: this step emits the last token that fits"
         if known:
             return "with n-grams of 2 tokens, compatible mode emits one token a step and has nothing to verify"
-        if not self.guesses:
-            return "guesses is 0: the pool keeps no n-gram"
         if not self.pool.found:
             return f"the pool is empty: the window has {len(self.levels)} of {self.ngram - 1} levels"
         return "no n-gram in the pool starts with the last token"
