@@ -1,0 +1,31 @@
+// Numbers of a sequence after any number of steps. Names and formulas are those of `Summary` in trace.py.
+
+export const NO_TOTALS = { steps: 0, emitted: 0, forwards: 0, proposed: 0, accepted: 0, speculative: 0, seconds: 0 };
+
+// Seconds of a step that are the lane's own: everything but waiting for the device.
+export const ownSeconds = ({ prefill, draft, forward, acceptance, bookkeeping }) =>
+  prefill + draft + forward + acceptance + bookkeeping;
+
+export const acceptedIn = (step) => step.emitted.filter((token) => token.status === 'accepted').length;
+
+export function addStep(totals, step) {
+  return {
+    steps: totals.steps + 1,
+    emitted: totals.emitted + step.emitted.length,
+    forwards: totals.forwards + step.forwards,
+    proposed: totals.proposed + step.nodes.length,
+    accepted: totals.accepted + (step.nodes.length ? acceptedIn(step) : 0),
+    speculative: totals.speculative + (step.nodes.length ? 1 : 0),
+    seconds: totals.seconds + ownSeconds(step.seconds),
+  };
+}
+
+// Ratios that have nothing to divide by are null.
+export function ratios({ emitted, forwards, proposed, accepted, speculative, seconds }) {
+  return {
+    tokensPerSecond: seconds ? emitted / seconds : null,
+    tokensPerPass: forwards ? emitted / forwards : null,
+    acceptanceRate: proposed ? accepted / proposed : null,
+    meanAcceptanceLength: speculative ? 1 + accepted / speculative : null,
+  };
+}

@@ -1,0 +1,137 @@
+// The log of one run: every step received, in order of arrival. Whatever is drawn is drawn from it and a playhead.
+//
+// A log has lanes; a lane has tracks, one per sequence of its batch (nearly always one); a track has steps and the
+// running totals after each. `order` has them all as they arrived: a playhead is a position in it.
+// Messages are those of wire.py. `receive` alone changes a log.
+
+import { STATUSES } from './statuses.js';
+import { NO_TOTALS, addStep } from './figures.js';
+
+export function emptyLog() {
+  return { run: null, live: false, end: null, title: '', machine: '', recorded: '', lanes: [], order: [], seq: 0, lost: 0, notice: null };
+}
+
+// The log after `message`: the same object, or a new one when the message opens a run.
+export function receive(log, message) {
+  if (message.notice !== undefined) log.notice = message.notice;
+  if (message.trace) log = open(message);
+  if (message.run === undefined || message.run !== log.run || log.end || message.seq < log.seq) return log;
+  log.lost += message.seq - log.seq;
+  log.seq = message.seq + 1;
+  for (const [lane, packed] of message.steps ?? []) append(log, lane, unpackStep(packed));
+  log.end = message.end ?? null;
+  return log;
+}
+
+// The visitor stopped the run: whatever still arrives of it is not taken in.
+export function stop(log) {
+  if (log.run !== null && !log.end) log.end = 'stopped';
+  if (log.notice?.kind === 'progress') log.notice = null;
+  return log;
+}
+
+function open({ run, seq, live, trace }) {
+  const lanes = trace.lanes.map((lane) => ({ ...lane, tracks: [] }));
+  return { ...emptyLog(), ...trace, run, seq, live, lanes };
+}
+
+const newTrack = (prompt) => ({
+  promptEnd: prompt.at(-1) ?? '', steps: [], totals: [], at: [], most: 0, pieces: new Map(), shape: { places: [], roots: [] },
+});
+
+function append(log, lane, step) {
+  const { tracks, prompt_pieces: prompt } = log.lanes[lane];
+  const track = (tracks[step.row] ??= newTrack(prompt));
+  track.steps.push(step);
+  track.totals.push(addStep(track.totals.at(-1) ?? NO_TOTALS, step));
+  track.at.push(log.order.length);
+  track.most = Math.max(track.most, step.emitted.length);
+  for (const [token, piece] of Object.entries(step.pieces)) track.pieces.set(Number(token), piece);
+  step.places = grow(track.shape, step.nodes);
+  log.order.push({ lane, step });
+}
+
+// The union of all trees of a track, so that a node keeps its place from step to step: a node is known by its parent's
+// place and its rank among its siblings. Returns the place of each node and extends `shape`.
+function grow(shape, nodes) {
+  const found = [];
+  const seen = new Map();
+  for (const { parent } of nodes) {
+    const above = parent < 0 ? -1 : found[parent];
+    const rank = seen.get(above) ?? 0;
+    seen.set(above, rank + 1);
+    const siblings = above < 0 ? shape.roots : shape.places[above].children;
+    if (siblings[rank] === undefined) {
+      siblings[rank] = shape.places.length;
+      shape.places.push({ parent: above, depth: above < 0 ? 1 : shape.places[above].depth + 1, children: [] });
+    }
+    found.push(siblings[rank]);
+  }
+  return found;
+}
+
+// ---- the wire's compact form, undone -------------------------------------------------------------------------------
+
+const SECONDS = { wait: 0, prefill: 0, draft: 0, forward: 0, acceptance: 0, bookkeeping: 0 };
+const NODE = { parent: -1, token: 0, status: 0, source: '', p: null, q: null, u: null, threshold: null, reason: '' };
+const EMITTED = { token: 0, status: 0, text: '' };
+const STEP = {
+  index: 0, nodes: null, emitted: null, cache_before: 0, cache_after: 0, rows: 0, side_rows: 0, forwards: 1, row: 0, batch: 1,
+  seconds: null, reason: '', finish: null, view: {}, children: [], detail: [], pieces: {},
+};
+
+export function unpackStep(packed) {
+  return {
+    ...STEP,
+    ...packed,
+    nodes: unpackColumns(packed.nodes, NODE),
+    emitted: unpackColumns(packed.emitted, EMITTED),
+    seconds: { ...SECONDS, ...packed.seconds },
+    children: (packed.children ?? []).map(unpackStep),
+  };
+}
+
+// Columns hold one value per item, or one for all; a column that is left out holds the default.
+function unpackColumns(columns, defaults) {
+  const { n, ...given } = columns ?? { n: 0 };
+  return Array.from({ length: n }, (_, at) => {
+    const item = { ...defaults };
+    for (const name in given) item[name] = Array.isArray(given[name]) ? given[name][at] : given[name];
+    item.status = STATUSES[item.status];
+    return item;
+  });
+}
+
+// ---- looking things up ---------------------------------------------------------------------------------------------
+
+// How many steps of a track lie before position `head`.
+export function countAt(track, head) {
+  let low = 0;
+  let high = track?.at.length ?? 0;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (track.at[middle] < head) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// The sequence of a lane that is drawn.
+export const trackOf = (log, lane) => log.lanes[lane]?.tracks[0];
+
+export const pieceOf = (track, token) => track.pieces.get(token) ?? `⟦${token}⟧`;
+
+// ---- the trace file ------------------------------------------------------------------------------------------------
+
+const FORMAT = { format: 'speculative-decoding-trace', version: 1 };
+
+// The lines of the log as a trace file, as `Trace.write` gives them.
+export function traceLines(log) {
+  const { title, machine, recorded } = log;
+  const lanes = log.lanes.map(({ tracks, ...lane }) => lane);
+  return [
+    { ...FORMAT, title, machine, recorded, lanes },
+    ...log.order.map(({ lane, step: { places, ...step } }) => ({ lane, step })),
+    { end: log.order.length },
+  ].map((line) => JSON.stringify(line));
+}

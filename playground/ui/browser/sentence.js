@@ -1,0 +1,56 @@
+// What happened in a step, told from the step alone. A sentence is a list of parts: strings and { token, status }.
+
+import { acceptedIn } from './figures.js';
+import { say } from './words.js';
+
+const ENDS = new Set(['eos', 'stop', 'length', 'context']);
+
+export function tell(step) {
+  const sentences = [say(...plot(step))];
+  const odds = lost(step);
+  if (odds?.u != null && odds.q) {
+    const [u, p, q, threshold] = [odds.u, odds.p, odds.q, odds.threshold].map(short);
+    sentences.push(say('story.odds', { u, p, q, threshold }));
+  }
+  if (step.finish) sentences.push(ENDS.has(step.finish) ? say(`end.${step.finish}`) : [step.finish]);
+  return sentences;
+}
+
+function plot(step) {
+  const n = step.nodes.length;
+  const accepted = acceptedIn(step);
+  const gain = step.emitted.length;
+  const own = step.emitted.find((token) => token.status !== 'accepted');
+  const wrong = lost(step);
+  const depth = depthOf(step.nodes);
+  if (!own) return ['story.cut', { n, accepted }];
+  if (!n) return step.reason ? ['story.none', { reason: step.reason, token: own }] : ['story.plain', { token: own }];
+  if (depth < n) {
+    const key = own.status === 'bonus' ? 'story.treeAll' : accepted ? 'story.tree' : 'story.treeNone';
+    return [key, { n, depth, accepted: count(accepted), token: own, gain }];
+  }
+  if (own.status === 'bonus') return ['story.all', { n, token: own, gain }];
+  return [accepted || n === 1 ? 'story.some' : 'story.someNone', { n, accepted, token: own, wrong }];
+}
+
+// The proposal that lost to the target's own token: the first rejected child of the last accepted node.
+export function lost(step) {
+  let end = -1;
+  step.nodes.forEach((node, at) => {
+    if (node.status === 'accepted') end = at;
+  });
+  return step.nodes.find((node) => node.status === 'rejected' && node.parent === end);
+}
+
+export function depthOf(nodes) {
+  const depths = [];
+  for (const node of nodes) depths.push(node.parent < 0 ? 1 : depths[node.parent] + 1);
+  return Math.max(0, ...depths);
+}
+
+const count = (n) => (n === 1 ? '1 token' : `${n} tokens`);
+
+export function short(number) {
+  if (number === 0 || number === 1) return String(number);
+  return number < 0.001 ? number.toExponential(1) : number.toPrecision(number > 0.99 ? 4 : 3);
+}

@@ -1,0 +1,165 @@
+// The stage: takes in messages, keeps the log and the playhead, and draws. Everything on it follows from those two.
+
+import { DASHES, Gate, pace, timeline } from './charts.js';
+import { makeFocus } from './focus.js';
+import { makeLanes } from './lanes.js';
+import { emptyLog, receive, stop, traceLines, trackOf } from './log.js';
+import { atEnd, atStart, isLive, position, seek, tick, tickSeconds } from './playhead.js';
+import { STATUSES } from './statuses.js';
+import { makeTip } from './tip.js';
+import { makeTransport } from './transport.js';
+import { word } from './words.js';
+
+export function mount(element, props, watch) {
+  const stage = element.querySelector('.stage');
+  const $ = (name) => stage.querySelector(`[data-part=${name}]`);
+  const state = { log: emptyLog(), play: atEnd, speed: 2, chosen: null };
+  const gate = new Gate((picture) => drawCharts(picture));
+  let plotly = null;
+  let colours = palette(stage);
+  let drawLanes = null;
+  let timer = 0;
+  let waiting = false;
+
+  const lane = () => state.chosen ?? Math.max(0, state.log.lanes.findIndex((_, at) => trackOf(state.log, at)?.totals.at(-1).proposed));
+  const view = () => ({ ...state, lane: lane(), head: position(state.play, state.log), colours });
+
+  // ---- what changes the state --------------------------------------------------------------------------------------
+
+  function take(message) {
+    const before = state.log;
+    state.log = receive(state.log, message);
+    if (state.log !== before) opened();
+    changed();
+  }
+
+  function opened() {
+    state.chosen = null;
+    drawLanes = makeLanes($('lanes'), state.log, choose);
+    // The space bar belongs to the playhead now; on a focused button it would start another run.
+    if (document.activeElement?.id === 'run') stage.focus({ preventScroll: true });
+    const calm = window.matchMedia('(prefers-reduced-motion: reduce)').matches;
+    move(state.log.live || calm ? atEnd : atStart);
+  }
+
+  function move(play) {
+    state.play = play;
+    clearTimeout(timer);
+    if (play.playing) schedule();
+    changed();
+  }
+
+  function schedule() {
+    timer = setTimeout(() => move(tick(state.play, state.log)), 1000 * tickSeconds(state.play, state.log, lane(), state.speed));
+  }
+
+  function choose(at, step) {
+    if (at >= state.log.lanes.length) return;
+    state.chosen = at;
+    if (step >= 0) move(seek(state.log, trackOf(state.log, at).at[step] + 1));
+    else changed();
+  }
+
+  function changed() {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(draw);
+  }
+
+  // ---- drawing -----------------------------------------------------------------------------------------------------
+
+  const tip = makeTip(stage);
+  const part = (name) => ({ [name]: $(name) });
+  const drawFocus = makeFocus({ ...part('tree'), ...part('story'), ...part('cost'), ...part('legend'), ...part('lane'), ...part('size') }, tip);
+  const drawTransport = makeTransport($('transport'), {
+    get: view,
+    move,
+    setSpeed: (speed) => { state.speed = speed; move(state.play); },
+    showRejected: (yes) => stage.classList.toggle('no-rejected', !yes),
+    focusLane: (at) => choose(at, -1),
+    press: (id) => (id === 'projector' ? document.body.classList.toggle('projector') : document.getElementById(id)?.click()),
+  });
+
+  function draw() {
+    waiting = false;
+    const now = view();
+    const moving = now.play.playing || (now.play.head === null && isLive(now.log));
+    drawRunLine(now.log);
+    drawLanes?.(now);
+    drawFocus({ ...now, quiet: !moving });
+    drawTransport(now);
+    tip.hide();
+    document.body.classList.toggle('running', isLive(now.log) || now.log.notice?.kind === 'progress');
+    if (plotly && now.log.run !== null) gate[moving ? 'offer' : 'settle'](now);
+  }
+
+  function drawRunLine(log) {
+    stage.classList.toggle('empty', log.run === null);
+    $('badge').textContent = log.run === null ? '' : word(log.live ? 'live' : 'recorded');
+    $('badge').className = `badge ${log.live ? 'live' : 'recorded'}`;
+    $('facts').textContent = log.run === null ? '' : [
+      log.title, log.machine && word('onMachine', { machine: log.machine }), log.recorded, log.live && word(log.end ?? 'running'),
+      log.lost && word('lost', { n: log.lost }),
+    ].filter(Boolean).join(' · ');
+    $('prompt').textContent = log.lanes[0]?.prompt ?? '';
+    $('notice').hidden = !log.notice;
+    $('notice').className = `notice ${log.notice?.kind ?? ''}`;
+    $('notice').textContent = log.notice?.text ?? '';
+  }
+
+  async function drawCharts({ log, head, lane: focused }) {
+    const config = { displayModeBar: false, responsive: true };
+    for (const [name, { data, layout }] of [['timeline', timeline(log, focused, head, colours)], ['pace', pace(log, head, colours)]]) {
+      await plotly.react($(name), data, { ...layout, uirevision: log.run }, config);
+    }
+  }
+
+  // Plotly comes after the first paint; what is on screen by then does not need it.
+  async function loadPlotly() {
+    const script = document.createElement('script');
+    script.src = props.plotly;
+    script.onload = () => {
+      plotly = window.Plotly; // gr.Plot would replace the global by its own
+      changed();
+    };
+    document.head.append(script);
+  }
+
+  // ---- the outside -------------------------------------------------------------------------------------------------
+
+  function saveTrace() {
+    if (!state.log.order.length) return;
+    const file = new Blob([`${traceLines(state.log).join('\n')}\n`], { type: 'application/jsonl' });
+    const link = Object.assign(document.createElement('a'), { href: URL.createObjectURL(file), download: `trace-${state.log.run}.jsonl` });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  const commands = {
+    save: saveTrace,
+    stop: () => { stop(state.log); changed(); },
+    fail: () => { take({ notice: { kind: 'error', text: word('broke') } }); commands.stop(); },
+  };
+  window.addEventListener('stage', ({ detail }) => commands[detail]());
+  watch('value', () => props.value && take(JSON.parse(props.value)));
+  const recolour = () => { colours = palette(stage); changed(); };
+  new MutationObserver(recolour).observe(document.body, { attributes: true, attributeFilter: ['class'] });
+  new ResizeObserver(changed).observe(stage);
+  stage.view = view; // for tests and the console
+  if (props.value) take(JSON.parse(props.value));
+  else changed();
+  requestAnimationFrame(() => setTimeout(loadPlotly));
+}
+
+// The theme's colours, for canvas and Plotly, which do not read stylesheets.
+function palette(stage) {
+  const style = getComputedStyle(stage);
+  const read = (name) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    ...Object.fromEntries(STATUSES.map((status) => [status, read(status)])),
+    ...Object.fromEntries(['ink', 'muted', 'line', 'paper'].map((name) => [name, read(name)])),
+    rejectedTint: read('rejected-tint'),
+    lanes: DASHES.map((_, at) => read(`lane-${at + 1}`)),
+    font: style.fontFamily,
+  };
+}

@@ -1,0 +1,96 @@
+"""The page's own components: gr.HTML with markup and behaviour out of `browser/`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from playground.methods import Method
+
+BROWSER = Path(__file__).parent / "browser"
+ASSETS = Path(__file__).parents[2] / "assets"
+PLOTLY = ASSETS / "plotly" / "plotly-cartesian.min.js"
+
+_IMPORT = re.compile(r"^import (\{[^}]*\}) from '\./(\w+)\.js';$", re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+
+
+def bundle(entry: str) -> str:
+    """One script out of the ES module `entry`.js and all it imports: what gr.HTML's js_on_load takes.
+
+    Every module becomes a function that returns its exports, so names stay as private as they are in modules.
+    """
+    done: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        source = (BROWSER / f"{name}.js").read_text(encoding="utf-8")
+        for _, needed in _IMPORT.findall(source):
+            if needed not in done:
+                add(needed)
+        exports = ", ".join(found for _, found in _EXPORT.findall(source))
+        body = _EXPORT.sub(r"\1", _IMPORT.sub(r"const \1 = module_\2;", source))
+        done[name] = f"const module_{name} = (() => {{\n{body}\nreturn {{ {exports} }};\n}})();"
+
+    add(entry)
+    return "\n".join(done.values())
+
+
+def stylesheet() -> str:
+    """All styles of the page, for its head."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(BROWSER.glob("*.css")))
+
+
+def make_stage(value: str | None = None) -> gr.HTML:
+    """The one live view. Its value is the latest message of `wire`; it keeps the log and the playhead itself."""
+    return _component("stage", value, plotly=f"gradio_api/file={PLOTLY}")
+
+
+def make_lane_editor(value: list[dict[str, Any]], methods: Iterable[Method], most: int = 4) -> gr.HTML:
+    """Which methods race, with which settings. Its value is a list of {"method": id, "settings": {name: value}}."""
+    return _component("lane_editor", value, methods=[describe(method) for method in methods], most=most)
+
+
+def make_header() -> gr.HTML:
+    """Title, what it is about, the switch between light and dark, and the keys."""
+    return _component("header", "")
+
+
+def _component(name: str, value: object, **props: Any) -> gr.HTML:
+    """gr.HTML with the markup of `name`.html and the behaviour of `name`.js.
+
+    Not a subclass: Gradio writes a stub file beside the source of every subclass.
+    """
+    return gr.HTML(
+        value,
+        html_template=(BROWSER / f"{name}.html").read_text(encoding="utf-8"),
+        js_on_load=f"{bundle(name)}\nmodule_{name}.mount(element, props, watch);",
+        apply_default_css=False,
+        elem_id=name.replace("_", "-"),
+        **props,
+    )
+
+
+def describe(method: Method) -> dict[str, Any]:
+    """A method as the lane editor shows it. A bound that is infinite is None."""
+    return {
+        "id": method.id,
+        "title": method.title,
+        "summary": method.summary,
+        "settings": [
+            {
+                "name": setting.name,
+                "kind": setting.kind,
+                "default": setting.default,
+                "help": setting.help,
+                "minimum": setting.minimum if math.isfinite(setting.minimum) else None,
+                "maximum": setting.maximum if math.isfinite(setting.maximum) else None,
+                "choices": list(setting.choices),
+            }
+            for setting in method.settings
+        ],
+    }

@@ -1,0 +1,116 @@
+"""The form: the controls beside the stage, and the run that they describe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from playground.errors import UserError
+from playground.methods import METHODS, get_method
+from playground.models.catalog import Catalog
+from playground.run import LaneSpec, RunSpec
+from playground.ui.components import ASSETS, make_lane_editor
+
+FIRST_LANES = ("autoregressive", "draft-model")
+
+
+@dataclass(frozen=True)
+class Form:
+    """The controls. `fields` are what `run_spec` takes, in its order."""
+
+    fields: list[gr.components.Component]
+    run: gr.Button
+    stop: gr.Button
+    open: gr.UploadButton
+    save: gr.Button
+
+
+def make_form(catalog: Catalog) -> Form:
+    """Lay out the controls in the current column."""
+    examples = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
+    families = [(family.title, family.id) for family in catalog.families.values()]
+    first = [{"method": name, "settings": METHODS[name].check({})} for name in FIRST_LANES]
+
+    prompt = gr.Textbox(examples[0]["prompt"], label="Prompt", lines=4, max_lines=10, elem_id="prompt")
+    with gr.Row(elem_id="examples"):
+        for example in examples:
+            pick = gr.Button(example["name"], size="sm", min_width=0)
+            pick.click(None, None, prompt, js=f"() => {json.dumps(example['prompt'])}", api_visibility="private")
+    with gr.Row(elem_id="go"):
+        run = gr.Button("Run", variant="primary", elem_id="run", min_width=0)
+        halt = gr.Button("Stop", elem_id="stop", min_width=0)
+        unfold = gr.Button("Settings", elem_id="settings", min_width=0)  # only narrow screens show it
+        unfold.click(None, js="() => { document.body.classList.toggle('settings-open') }", api_visibility="private")
+    lanes = make_lane_editor(first, METHODS.values())
+    models = gr.Dropdown(families, value="built-in", allow_custom_value=True, label="Models", elem_id="models")
+    with gr.Row(elem_id="sampling"):
+        length = gr.Number(64, label="Length", precision=0, minimum=1, min_width=0)
+        temperature = gr.Number(0, label="Temperature", minimum=0, step=0.1, min_width=0)
+        seed = gr.Number(1, label="Seed", precision=0, min_width=0)
+    with gr.Accordion("More sampling", open=False, elem_id="more"):
+        with gr.Row():
+            top_k = gr.Number(0, label="Top-k (0: off)", precision=0, minimum=0, min_width=0)
+            top_p = gr.Number(1, label="Top-p", minimum=0, maximum=1, step=0.05, min_width=0)
+        with gr.Row():
+            min_p = gr.Number(0, label="Min-p", minimum=0, maximum=1, step=0.05, min_width=0)
+            penalty = gr.Number(1, label="Repetition penalty", minimum=0, step=0.05, min_width=0)
+        chat = gr.Radio(["auto", "on", "off"], value="auto", label="Chat template")
+        ends = gr.Textbox("", label="Stop strings, one a line", lines=1, max_lines=4)
+    with gr.Row(elem_id="trace"):
+        opened = gr.UploadButton("Open trace", file_types=[".jsonl"], size="sm", min_width=0)
+        save = gr.Button("Save trace", size="sm", min_width=0)
+
+    fields = [prompt, lanes, models, length, temperature, seed, top_k, top_p, min_p, penalty, chat, ends]
+    return Form(fields, run, halt, opened, save)
+
+
+def run_spec(
+    prompt: str,
+    lanes: Sequence[Mapping[str, Any]],
+    models: str,
+    max_new_tokens: float | None,
+    temperature: float | None,
+    seed: float | None,
+    top_k: float | None,
+    top_p: float | None,
+    min_p: float | None,
+    repetition_penalty: float | None,
+    chat: str,
+    stop: str,
+) -> RunSpec:
+    """The run that the controls describe, in their order. Raises UserError for what cannot be run."""
+    return RunSpec(
+        prompt=prompt,
+        lanes=tuple(_lane(lane, models) for lane in lanes),
+        temperature=_number("Temperature", temperature),
+        top_k=_whole("Top-k", top_k),
+        top_p=_number("Top-p", top_p),
+        min_p=_number("Min-p", min_p),
+        repetition_penalty=_number("Repetition penalty", repetition_penalty),
+        seed=_whole("Seed", seed),
+        max_new_tokens=_whole("Length", max_new_tokens),
+        chat={"on": True, "off": False}.get(chat),
+        stop=tuple(line for line in stop.split("\n") if line),
+    )
+
+
+def _lane(lane: Mapping[str, Any], models: str) -> LaneSpec:
+    method = get_method(str(lane.get("method")))
+    return LaneSpec(method.id, method.check(lane.get("settings", {})), target=models)
+
+
+def _number(name: str, value: float | None) -> float:
+    if value is None:
+        raise UserError(f"{name} is empty. Enter a number.")
+    return float(value)
+
+
+def _whole(name: str, value: float | None) -> int:
+    number = _number(name, value)
+    if number != int(number):
+        raise UserError(f"{name} is {number:g}. Enter a whole number.")
+    return int(number)

@@ -1,0 +1,127 @@
+"""What travels from a run to the browser: JSON strings with the Steps of some 40 milliseconds.
+
+A run's first message has its `trace` header, the next ones `steps` as [lane, step] pairs, the last an `end`. All carry
+the `run` and a sequence number, so that the browser can tell a late, doubled or missing message. A `notice` may come
+alone. Steps are those of trace.py in compact form (fields at their default left out, lists of nodes and tokens by
+column) and lose nothing: the browser can write the trace file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import MISSING, asdict, fields
+from time import monotonic
+from typing import Any, Literal
+
+from playground.decoding.trace import Emitted, Node, Seconds, Status, Step, Trace
+from playground.errors import UserError
+
+FLUSH_SECONDS = 0.04
+FLUSH_STEPS = 64
+
+Packed = dict[str, Any]
+STATUS_CODES = {status: code for code, status in enumerate(Status)}
+
+
+def notice(kind: Literal["progress", "error"], text: str) -> str:
+    """A sentence for the visitor, apart from any run."""
+    return _message(notice={"kind": kind, "text": text})
+
+
+def whole(trace: Trace, run: str) -> str:
+    """A finished trace in one message."""
+    return _message(run=run, seq=0, live=False, trace=_header(trace), steps=_pack_steps(trace.order), end="done")
+
+
+def stream(
+    trace: Trace, steps: Iterable[tuple[int, Step]], run: str, clock: Callable[[], float] = monotonic
+) -> Iterator[str]:
+    """A run as it happens: `trace` is its header, `steps` may take its time. A UserError ends it as a notice."""
+    yield _message(run=run, seq=0, live=True, trace=_header(trace), notice=None)
+    seq = 1
+    try:
+        for batch in batches(steps, clock):
+            yield _message(run=run, seq=seq, steps=_pack_steps(batch))
+            seq += 1
+    except UserError as error:
+        yield _message(run=run, seq=seq, end="failed", notice={"kind": "error", "text": str(error)})
+    else:
+        yield _message(run=run, seq=seq, end="done")
+
+
+def batches(
+    steps: Iterable[tuple[int, Step]], clock: Callable[[], float] = monotonic
+) -> Iterator[list[tuple[int, Step]]]:
+    """Steps in groups: what came within FLUSH_SECONDS, at most FLUSH_STEPS.
+
+    Nothing waits for a slow step: a group goes out if the next step, taken to last as long as this one, would be late.
+    """
+    batch: list[tuple[int, Step]] = []
+    opened = previous = clock()
+    for item in steps:
+        batch.append(item)
+        now = clock()
+        if len(batch) == FLUSH_STEPS or 2 * now - previous - opened >= FLUSH_SECONDS:
+            yield batch
+            batch, opened = [], clock()
+        previous = now
+    if batch:
+        yield batch
+
+
+def pack_step(step: Step) -> Packed:
+    """The compact form of a Step."""
+    packed = _given(step)
+    packed["nodes"] = _columns(step.nodes)
+    packed["emitted"] = _columns(step.emitted)
+    packed["seconds"] = _given(step.seconds)
+    if step.children:
+        packed["children"] = [pack_step(child) for child in step.children]
+    if step.detail:
+        packed["detail"] = [asdict(visited) for visited in step.detail]
+    return packed
+
+
+def _pack_steps(order: Sequence[tuple[int, Step]]) -> list[tuple[int, Packed]]:
+    return [(lane, pack_step(step)) for lane, step in order]
+
+
+def _given(value: Step | Seconds) -> Packed:
+    """The fields of `value` that differ from their default."""
+    given = {}
+    for field in fields(value):
+        held = getattr(value, field.name)
+        default = field.default_factory() if field.default_factory is not MISSING else field.default
+        if held != default:
+            given[field.name] = held
+    return given
+
+
+def _columns(items: Sequence[Node] | Sequence[Emitted]) -> Packed:
+    """One list per field; a field that is the same throughout is given once, and left out where it is the default."""
+    if not items:
+        return {"n": 0}
+    columns: Packed = {"n": len(items)}
+    for field in fields(items[0]):
+        column = [getattr(item, field.name) for item in items]
+        if field.name == "status":
+            column = [STATUS_CODES[status] for status in column]
+        if column.count(column[0]) < len(column):
+            columns[field.name] = column
+        elif column[0] != field.default:
+            columns[field.name] = column[0]
+    return columns
+
+
+def _header(trace: Trace) -> Packed:
+    return {
+        "title": trace.title,
+        "machine": trace.machine,
+        "recorded": trace.recorded,
+        "lanes": [asdict(lane) for lane in trace.lanes],
+    }
+
+
+def _message(**parts: object) -> str:
+    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,140 @@
+"""What is sent arrives: nothing lost, nothing late, and the browser can write the trace file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from playground.decoding.trace import Trace, read_trace, summarize
+from playground.errors import UserError
+from playground.methods import METHODS
+from playground.ui import wire
+from tests.ui import traces
+
+IN_BROWSER = """
+result = given.map((messages) => messages.reduce((all, text) => log.receive(all, JSON.parse(text)), log.emptyLog()));
+result = result.map((one) => log.traceLines(one));
+"""
+
+
+def back(in_node, sent: list[list[str]]) -> list[Trace]:
+    return [read_trace(lines) for lines in in_node(IN_BROWSER, sent)]
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(traces.traces)
+def test_any_trace_comes_back_from_the_browser(in_node, drawn):
+    assert back(in_node, [[wire.whole(drawn, "run")]]) == [drawn]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_real_runs_of_every_method_come_back(in_node, temperature):
+    runs = [traces.of_method(name, temperature) for name in METHODS]
+    assert all(run.order for run in runs)
+    assert back(in_node, [[wire.whole(run, "run")] for run in runs]) == runs
+
+
+def test_a_stream_and_the_whole_trace_give_the_same_log(in_node):
+    trace = traces.race()
+    streamed = list(wire.stream(trace, trace.order, "run"))
+    assert len(streamed) > 2
+    assert back(in_node, [streamed, [wire.whole(trace, "run")]]) == [trace, trace]
+
+
+def test_a_tree_of_64_nodes_costs_little_on_the_wire():
+    step = traces.chain(0, "r" + "n" * 63)
+    assert len(json.dumps(wire.pack_step(step)["nodes"])) < 0.2 * len(json.dumps(asdict(step)["nodes"]))
+
+
+def test_figures_in_the_browser_are_those_of_the_summary(in_node):
+    runs = [traces.race(), *(traces.of_method(name, 1.0) for name in METHODS)]
+    body = """
+    result = given.map((text) => {
+      const run = log.receive(log.emptyLog(), JSON.parse(text));
+      return run.lanes.map((_, lane) => log.trackOf(run, lane).totals.map((at) => ({ ...at, ...figures.ratios(at) })));
+    });
+    """
+    for run, lanes in zip(runs, in_node(body, [wire.whole(run, "run") for run in runs]), strict=True):
+        for lane, totals in enumerate(lanes):
+            steps = run.steps(lane)
+            for count, total in enumerate(totals, 1):
+                summary = summarize(steps[:count])
+                assert total["emitted"] == len(summary.output_token_ids)
+                assert total["proposed"] == summary.num_draft_tokens
+                assert total["accepted"] == summary.num_accepted_draft_tokens
+                assert total["forwards"] == summary.target_forwards
+                assert total["tokensPerPass"] == pytest.approx(summary.tokens_per_target_pass)
+                assert total["tokensPerSecond"] == pytest.approx(summary.tokens_per_second)
+                assert total["acceptanceRate"] == pytest.approx(summary.draft_acceptance_rate)
+                assert total["meanAcceptanceLength"] == pytest.approx(summary.mean_acceptance_length)
+
+
+# ---- batching -----------------------------------------------------------------------------------------------------
+
+
+def paced(gaps: list[float]):
+    """Steps that take these seconds each, and the clock they move."""
+    now = [0.0]
+
+    def steps():
+        for at, gap in enumerate(gaps):
+            now[0] += gap
+            yield 0, traces.chain(at, "arn")
+
+    return steps(), lambda: now[0]
+
+
+def sizes(gaps: list[float]) -> list[int]:
+    steps, clock = paced(gaps)
+    return [len(batch) for batch in wire.batches(steps, clock)]
+
+
+def test_fast_steps_share_a_message():
+    groups = sizes([0.001] * 1000)
+    assert sum(groups) == 1000
+    assert all(30 <= size <= 64 for size in groups[:-1])
+
+
+def test_slow_steps_go_out_one_by_one():
+    assert sizes([0.05] * 10) == [1] * 10
+    assert sizes([0.03] * 10) == [1] * 10, "the next step would come too late to wait for"
+
+
+def test_a_message_never_holds_more_than_64_steps():
+    assert max(sizes([0.0] * 500)) == wire.FLUSH_STEPS
+
+
+def test_the_last_steps_and_the_end_are_always_sent():
+    steps, clock = paced([0.001] * 3)
+    *_, last, end = map(json.loads, wire.stream(traces.race(), steps, "run", clock))
+    assert len(last["steps"]) == 3
+    assert end == {"run": "run", "seq": 2, "end": "done"}
+
+
+def test_messages_are_numbered_from_the_header_on():
+    messages = [json.loads(text) for text in wire.stream(traces.race(), traces.race().order, "abc")]
+    assert [message["seq"] for message in messages] == list(range(len(messages)))
+    assert {message["run"] for message in messages} == {"abc"}
+    assert "trace" in messages[0]
+
+
+def test_a_user_error_in_the_middle_ends_the_run_as_a_sentence():
+    def steps():
+        yield 0, traces.chain(0, "arn")
+        raise UserError("The model is gone. Load it again.")
+
+    *_, last = map(json.loads, wire.stream(traces.race(), steps(), "run"))
+    assert last["end"] == "failed"
+    assert last["notice"] == {"kind": "error", "text": "The model is gone. Load it again."}
+
+
+def test_other_errors_are_ours_and_are_not_swallowed():
+    def steps():
+        yield 0, traces.chain(0, "arn")
+        raise RuntimeError("a defect")
+
+    with pytest.raises(RuntimeError, match="a defect"):
+        list(wire.stream(traces.race(), steps(), "run"))

@@ -1,0 +1,126 @@
+"""Traces to draw: made of Steps by hand, drawn by hypothesis, or run by the real engine on a table model."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from playground.decoding.sampling import Sampling
+from playground.decoding.trace import FATES, ROLES, Emitted, Lane, Node, Seconds, Status, Step, Trace, Visited
+from playground.methods import METHODS
+from tests.world import run_method, table_world
+
+# What a model may write: markup, a closing script tag, emoji, newline, tab, right-to-left, combining mark, override.
+AWKWARD = [
+    "<img src=x onerror=alert(1)>", "</script>", "&amp;", "${1}{{2}}`", " 👩‍🚀", "", "\n\n", "\t", " שלום", " مرحبا",
+    "e\u0301", "\u202eback", " ", "        ", "'\"\\",
+]  # fmt: skip
+
+
+def lane(method: str = "draft-model", title: str = "Draft model", **rest: object) -> Lane:
+    fields = {"settings": {"k": 4}, "models": {"target": "table"}, "sampling": {"temperature": 0.0}, "lossless": "ids"}
+    fields |= {"prompt_ids": [1, 2], "prompt_pieces": ["Once", " upon"], "prompt": "Once upon"}
+    return Lane(method, title, **(fields | rest))
+
+
+def chain(index: int, fates: str, own: str = "corrected", length: int = 10, text: str = " word") -> Step:
+    """A step that proposed a chain: one letter per node, a(ccepted), r(ejected) or n(ever reached)."""
+    letters = {"a": Status.ACCEPTED, "r": Status.REJECTED, "n": Status.NEVER_REACHED}
+    nodes = [
+        Node(at - 1, 10 + at, letters[fate], "draft model", p=0.25, q=0.5, u=0.7, threshold=0.5)
+        for at, fate in enumerate(fates)
+    ]
+    emitted = [Emitted(node.token, node.status, text) for node in nodes if node.status is Status.ACCEPTED]
+    if own:
+        emitted.append(Emitted(99, Status(own), text))
+    pieces = {node.token: f"{text}{node.token}" for node in nodes} | {99: " own"}
+    seconds = Seconds(draft=0.004, forward=0.01, acceptance=0.001)
+    after = length + len(emitted)
+    return Step(index, nodes, emitted, length, after, 1 + len(nodes), seconds=seconds, pieces=pieces)
+
+
+def race() -> Trace:
+    """Two lanes: one token a step, and a draft model with every kind of outcome."""
+    plain = [
+        Step(at, [], [Emitted(50 + at, Status.PLAIN, f" t{at}")], 9 + at, 10 + at, 1, seconds=Seconds(forward=0.01),
+             reason="autoregressive decoding guesses nothing", pieces={50 + at: f" t{at}"})
+        for at in range(9)
+    ]  # fmt: skip
+    plain[0].forwards, plain[0].seconds.prefill = 2, 0.03
+    outcomes = ["arnn", "aaaa", "rnnn", "aarn", ""]
+    drafted = [chain(at, fates, "bonus" if fates == "aaaa" else "corrected") for at, fates in enumerate(outcomes)]
+    drafted[-1].emitted[-1].status, drafted[-1].reason, drafted[-1].finish = (
+        Status.PLAIN,
+        "no room for a guess",
+        "length",
+    )
+    lanes = [lane("autoregressive", "Autoregressive", settings={}), lane()]
+    order = [(0, plain[0]), (1, drafted[0])]
+    for at in range(1, 5):
+        order += [(0, plain[2 * at - 1]), (1, drafted[at]), (0, plain[2 * at])]
+    return Trace(lanes, machine="a test", recorded="2020-01-01", title="by hand", order=order)
+
+
+def awkward() -> Trace:
+    """One lane whose tokens are what a page may choke on."""
+    steps = []
+    for at, text in enumerate(AWKWARD):
+        step = chain(at, "arn", text=text)
+        step.pieces = {10: text or "‹F0 9F›", 11: f"{text}!", 12: text * 2, 99: text}
+        steps.append(step)
+    prompt = "".join(AWKWARD)
+    return Trace(
+        [lane(prompt=prompt, prompt_pieces=AWKWARD)], title="<b>awkward</b>", order=[(0, step) for step in steps]
+    )
+
+
+def of_method(name: str, temperature: float = 0.0) -> Trace:
+    """A real run of a method on a table model."""
+    session, steps = run_method(
+        METHODS[name], table_world(), [1, 2, 3, 1, 2], Sampling(temperature, seed=3), detail=True
+    )
+    for step in steps:
+        step.pieces = {node.token: f" w{node.token}" for node in step.nodes}
+    return Trace([lane(name, METHODS[name].title, prompt_ids=session.ids[:5])], order=[(0, step) for step in steps])
+
+
+# ---- drawn at random ----------------------------------------------------------------------------------------------
+
+_text = st.text(max_size=6) | st.sampled_from(AWKWARD)
+_p = st.none() | st.floats(0, 1)
+_seconds = st.builds(Seconds, *[st.floats(0, 5)] * 6)
+_tops = st.lists(st.tuples(st.integers(0, 99), st.floats(0, 1)), max_size=3)
+_visited = st.builds(
+    Visited, st.integers(-1, 5), _tops, st.floats(0, 1), _tops, st.floats(0, 1), _tops, st.floats(0, 1)
+)
+_view = st.dictionaries(
+    _text, st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | _text, st.lists, max_leaves=4)
+)
+
+
+@st.composite
+def _nodes(draw: st.DrawFn) -> list[Node]:
+    count = draw(st.integers(0, 6))
+    return [
+        Node(draw(st.integers(-1, at - 1)), draw(st.integers(0, 99)), draw(st.sampled_from(FATES)), draw(_text),
+             draw(_p), draw(_p), draw(_p), draw(_p), draw(_text))
+        for at in range(count)
+    ]  # fmt: skip
+
+
+_emitted = st.lists(st.builds(Emitted, st.integers(0, 99), st.sampled_from(ROLES), _text), max_size=4)
+
+
+def _steps(children: st.SearchStrategy[list[Step]]) -> st.SearchStrategy[Step]:
+    small = st.integers(0, 500)
+    return st.builds(
+        Step, small, _nodes(), _emitted, small, small, small, small, st.integers(1, 3), st.just(0), st.integers(1, 4),
+        _seconds, _text, st.none() | st.sampled_from(["eos", "stop", "length"]), _view, children,
+        st.lists(_visited, max_size=2), st.dictionaries(st.integers(0, 99), _text, max_size=4),
+    )  # fmt: skip
+
+
+steps = _steps(st.lists(_steps(st.just([])), max_size=2))
+traces = st.builds(
+    lambda order: Trace([lane(), lane("medusa", "Medusa")], "machine", "today", "title", order),
+    st.lists(st.tuples(st.integers(0, 1), steps), max_size=5),
+)
