@@ -102,8 +102,7 @@ class Medusa:
         return [[(int(token), value) for token, value in head] for head in pairs]
 
     def observe(self, outcome: Outcome) -> dict[str, JSON] | None:
-        newest = outcome.hidden()[-REMEMBERED:]
-        self.rows.extend(enumerate(newest, outcome.start + len(outcome.kept) - len(newest)))
+        self.rows.extend(enumerate(outcome.hidden(), outcome.start))
         return None
 
     def rewind(self, count: int) -> None:

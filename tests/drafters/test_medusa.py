@@ -16,7 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from playground.decoding.executor import Executor, Pass
 from playground.decoding.sampling import Sampling
-from playground.decoding.session import Session, decode
+from playground.decoding.session import PREFILL_CHUNK, Session, decode
 from playground.decoding.table import TableTarget
 from playground.decoding.target import FINAL, TargetModel, TransformersTarget
 from playground.decoding.trace import Lane, Status, Step, Trace, read_trace
@@ -445,6 +445,16 @@ def test_a_prompt_of_one_token_has_no_row_to_read():
     assert len(steps[1].nodes) == len(SMALL_TREE)
 
 
+@pytest.mark.parametrize("length", [2, REMEMBERED + 1, PREFILL_CHUNK + 1, PREFILL_CHUNK + 2])
+def test_the_first_step_reads_the_last_row_of_the_prefill(length):
+    target = table(5)
+    heads = Watched(hazy(target, 3))
+    prompt = [(7 * at + at // 5) % VOCAB for at in range(length)]
+    _, steps = run(target, Medusa(heads, 3, SMALL_TREE), prompt=prompt, new=4)
+    assert steps[0].view["row"] == length - 2
+    assert heads.read[0] == [[0, *prompt][-1 - ORDER : -1]]
+
+
 def test_where_one_token_fits_the_heads_do_not_run():
     target = table(5)
     heads = Watched(hazy(target, 3))
@@ -518,6 +528,9 @@ def test_tokens_committed_from_outside_leave_the_later_heads(told):
         assert step.reason == "the newest hidden state is too old for the 3 heads"
     else:
         assert [head["head"] for head in step.view["heads"]] == list(range(told + 1, 4))
+        assert [head for head, _, _ in step.view["nodes"]] == [
+            told + depth for depth in (1, 1, 1, 2, 2, 2, 3)[: len(step.nodes)]
+        ]
         assert step.accepted == 3 - told
         assert {node.source for node in step.nodes if node.parent < 0} == {
             f"head {told + 1} rank {rank}" for rank in range(3)
@@ -559,8 +572,13 @@ def test_the_view_shows_every_head_and_where_each_node_came_from():
 
 def test_heads_show_as_many_tokens_as_the_tree_uses():
     target = table(8)
-    _, steps = run(target, Medusa(hazy(target, 3), 3, SMALL_TREE), new=6)
-    assert [len(head["top"]) for head in steps[0].view["heads"]] == [3, 3, 3]
+    heads = hazy(target, 3)
+    _, steps = run(target, Medusa(heads, 3, SMALL_TREE), new=6)
+    probs = heads(torch.tensor([PROMPT[-1 - ORDER : -1]]))[:, 0].softmax(-1)
+    for head, row in zip(steps[0].view["heads"], probs, strict=True):
+        best = row.topk(3)
+        assert [token for token, _ in head["top"]] == best.indices.tolist()
+        assert [p for _, p in head["top"]] == pytest.approx(best.values.tolist(), rel=1e-4)
 
 
 def test_the_view_survives_the_trace_file():
