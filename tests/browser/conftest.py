@@ -7,9 +7,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import gradio as gr
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -60,7 +62,14 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the page is served. It has no model store: a test that needed a model would fail."""
-    page = page_module.build_page(None, write(traces.race(), tmp_path_factory.mktemp("traces") / "first.jsonl"))
+    first = write(traces.race(), tmp_path_factory.mktemp("traces") / "first.jsonl")
+    with served(page_module.build_page(None, first)) as address:
+        yield address
+
+
+@contextmanager
+def served(page: gr.Blocks) -> Iterator[str]:
+    """The address of `page`, on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -114,8 +114,10 @@ def test_rejected_tokens_can_be_hidden(open_page):
     page = open_page()
     rejected = page.locator(".lane-2 .tokens .rejected").first
     assert rejected.is_visible()
-    page.uncheck(".transport input[type=checkbox]")
+    page.click(".rejected-toggle")
     assert rejected.is_hidden()
+    page.click(".rejected-toggle")
+    assert rejected.is_visible()
 
 
 def test_the_tree_draws_every_node_with_its_fate(open_page):

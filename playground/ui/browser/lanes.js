@@ -34,7 +34,8 @@ function makeCard(lane, at, choose) {
     h('header', {},
       h('button', { type: 'button', class: 'lane-title', title: `${at + 1}`, onclick: () => choose(at, -1) },
         h('span', { class: 'swatch' }), lane.title),
-      h('span', { class: 'settings' }, describe(lane.settings))),
+      h('span', { class: 'settings', title: Object.values(lane.models).join(' · ') }, describe(lane.settings))),
+    lane.notices.map((notice) => h('p', { class: 'lane-notice' }, notice)),
     h('dl', { class: 'figures' }, FIGURES.map((name) => h('div', { title: word(`help.${name}`) }, h('dt', {}, word(name)), figures[name]))),
     card.tokens,
     card.strip);

@@ -97,10 +97,7 @@ export function mount(element, props, watch) {
     stage.classList.toggle('empty', log.run === null);
     $('badge').textContent = log.run === null ? '' : word(log.live ? 'live' : 'recorded');
     $('badge').className = `badge ${log.live ? 'live' : 'recorded'}`;
-    $('facts').textContent = log.run === null ? '' : [
-      log.title, log.machine && word('onMachine', { machine: log.machine }), log.recorded, log.live && word(log.end ?? 'running'),
-      log.lost && word('lost', { n: log.lost }),
-    ].filter(Boolean).join(' · ');
+    $('facts').textContent = log.run === null ? '' : facts(log).filter(Boolean).join(' · ');
     $('prompt').textContent = log.lanes[0]?.prompt ?? '';
     $('notice').hidden = !log.notice;
     $('notice').className = `notice ${log.notice?.kind ?? ''}`;
@@ -149,6 +146,16 @@ export function mount(element, props, watch) {
   if (props.value) take(JSON.parse(props.value));
   else changed();
   requestAnimationFrame(() => setTimeout(loadPlotly));
+}
+
+// What the header says of a run: where and when it was made, and how it stands.
+function facts({ title, machine, recorded, lanes, live, end, lost }) {
+  const date = new Date(recorded);
+  const day = Number.isNaN(date.getTime()) ? recorded : date.toLocaleDateString(undefined, { dateStyle: 'long' });
+  const numbers = [...new Set(lanes.map(({ dtype, device }) => `${dtype}, ${device}`))];
+  return [
+    title, ...numbers, machine && word('onMachine', { machine }), live ? word(end ?? 'running') : day, lost && word('lost', { n: lost }),
+  ];
 }
 
 // The theme's colours, for canvas and Plotly, which do not read stylesheets.

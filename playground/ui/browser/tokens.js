@@ -1,7 +1,7 @@
 // The text of a track with every token marked by its fate. One element per step, so moving the playhead adds or removes
 // elements at the end and leaves the rest alone.
 
-import { h, visible } from './dom.js';
+import { h, label, visible } from './dom.js';
 import { pieceOf } from './log.js';
 import { lost } from './sentence.js';
 import { word } from './words.js';
@@ -43,7 +43,9 @@ function tokenNodes(at, text, { token, status }) {
   const title = word('tokenTip', { step: at + 1, status: word(`status.${status}`), token });
   if (!text) return [h('span', { class: `token part ${status}`, title: `${title} · ${word('partOfCharacter')}` })];
   const blank = /^ (?=\S)/.test(text) ? ' ' : '';
-  const mark = h('span', { class: `token ${status}`, title }, lineBreaks(text.slice(blank.length)));
+  // What did not enter the text must not break its lines either.
+  const shown = status === 'rejected' ? label(text.slice(blank.length)) : lineBreaks(text.slice(blank.length));
+  const mark = h('span', { class: `token ${status}`, title }, shown);
   return blank ? [blank, mark] : [mark];
 }
 

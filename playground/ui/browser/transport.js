@@ -33,11 +33,16 @@ export function makeTransport(bar, page) {
   const speed = h('select', { class: 'speed', 'aria-label': word('speed') }, SPEEDS.map((n) => h('option', { value: n }, word('perSecond', { n: String(n) }))));
   speed.addEventListener('change', () => page.setSpeed(Number(speed.value)));
   const follow = h('button', { type: 'button', class: 'follow', 'data-action': 'follow', onclick: () => page.move(atEnd) }, word('follow'));
-  const rejected = h('input', { type: 'checkbox', checked: true });
-  rejected.addEventListener('change', () => page.showRejected(rejected.checked));
+  const rejected = h('button', { type: 'button', class: 'rejected-toggle', 'aria-pressed': 'true', title: word('showRejected') },
+    h('span', { class: 'token rejected' }, word('status.rejected')));
+  rejected.addEventListener('click', () => {
+    const shown = rejected.getAttribute('aria-pressed') !== 'true';
+    rejected.setAttribute('aria-pressed', shown);
+    page.showRejected(shown);
+  });
   bar.append(
     h('div', { class: 'buttons' }, Object.values(buttons)), scrub, place, speed,
-    h('label', { title: word('showRejected') }, rejected, word('status.rejected')), follow);
+    rejected, follow);
   document.addEventListener('keydown', (event) => onKey(event, page, actions));
 
   return function drawTransport({ play, log, lane, speed: chosen }) {

@@ -33,7 +33,7 @@ export function tree(parents, fates, own = 'corrected') {
 
 export const header = (lanes = 2) => ({
   title: '', machine: '', recorded: '',
-  lanes: Array.from({ length: lanes }, (_, at) => ({ method: `m${at}`, title: `Lane ${at}`, settings: {}, prompt: 'Once', prompt_pieces: ['On', 'ce'] })),
+  lanes: Array.from({ length: lanes }, (_, at) => ({ method: `m${at}`, title: `Lane ${at}`, settings: {}, models: {}, notices: [], prompt: 'Once', prompt_pieces: ['On', 'ce'] })),
 });
 
 export const opening = (run = 'a', lanes = 2) => ({ run, seq: 0, live: true, trace: header(lanes), notice: null });
