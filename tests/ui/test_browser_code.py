@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -49,3 +50,12 @@ def test_every_status_has_its_colour_in_both_themes():
     for status in Status:
         assert f"--{status}: #" in light
         assert f"--{status}: #" in dark
+
+
+def test_every_text_of_the_stage_is_used():
+    words = (BROWSER / "words.js").read_text(encoding="utf-8")
+    keys = set(re.findall(r"^  '?([\w.-]+)'?:", words, re.MULTILINE))
+    sources = [path for path in BROWSER.iterdir() if path.suffix in (".js", ".html") and path.name != "words.js"]
+    used = set(re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in sources)))
+    used |= {"eos", "stop", "length", "context", "done", "failed", "one"}  # these come with the data
+    assert {key for key in keys if not set(key.split(".")) <= used} == set()

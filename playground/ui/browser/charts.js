@@ -11,20 +11,39 @@ const HATCH = { rejected: 'x', 'never-reached': '.', corrected: '/', bonus: '+' 
 
 const countOf = (items, status) => items.reduce((sum, item) => sum + (item.status === status), 0);
 
+const WINDOW = 150; // steps on the timeline: more bars than that are neither readable nor quick to draw
+
 // Per step: upwards the tokens that entered the text, downwards the proposals thrown away, each on its own scale.
+// Long runs show the last steps before the playhead.
 export function timeline(log, lane, head, colours) {
   const track = trackOf(log, lane);
   const steps = track?.steps ?? [];
-  const shown = steps.slice(0, countAt(track, head));
-  const x = shown.map((_, at) => at + 1);
+  const count = countAt(track, head);
+  const until = Math.max(count, Math.min(steps.length, WINDOW));
+  const first = Math.max(0, until - WINDOW);
+  const shown = steps.slice(first, count);
+  const x = shown.map((_, at) => first + at + 1);
   const bars = (status, list, axis) => ({
-    type: 'bar', name: word(`status.${status}`), meta: status, x, y: shown.map((step) => countOf(step[list], status)), yaxis: axis,
-    marker: { color: colours[status], line: { width: 0 }, pattern: { shape: HATCH[status] ?? '', fillmode: 'overlay', fgcolor: colours.paper, size: 5, solidity: 0.25 } },
+    type: 'bar',
+    name: word(`status.${status}`),
+    meta: status,
+    x,
+    y: shown.map((step) => countOf(step[list], status)),
+    yaxis: axis,
+    marker: {
+      color: colours[status],
+      line: { width: 0 },
+      pattern: { shape: HATCH[status] ?? '', fillmode: 'overlay', fgcolor: colours.paper, size: 5, solidity: 0.25 },
+    },
     hovertemplate: '%{y}',
   });
   const data = [
-    ...KEPT.filter((status) => steps.some((step) => countOf(step.emitted, status))).map((status) => bars(status, 'emitted', 'y')),
-    ...WASTED.filter((status) => steps.some((step) => countOf(step.nodes, status))).map((status) => bars(status, 'nodes', 'y2')),
+    ...KEPT.filter((status) => steps.some((step) => countOf(step.emitted, status))).map((status) =>
+      bars(status, 'emitted', 'y'),
+    ),
+    ...WASTED.filter((status) => steps.some((step) => countOf(step.nodes, status))).map((status) =>
+      bars(status, 'nodes', 'y2'),
+    ),
   ];
   const wasted = data.some((trace) => trace.yaxis === 'y2');
   const highest = Math.max(1, ...steps.map((step) => step.emitted.length));
@@ -34,10 +53,32 @@ export function timeline(log, lane, head, colours) {
     data,
     layout: {
       ...base,
-      barmode: 'stack', bargap: 0.15, hovermode: 'x unified',
-      xaxis: { ...base.xaxis, title: { text: word('step') }, range: [0.4, Math.max(8, steps.length) + 0.6], anchor: wasted ? 'y2' : 'y', dtick: tickEvery(steps.length) },
-      yaxis: { ...base.yaxis, title: { text: word('kept') }, domain: [wasted ? 0.44 : 0, 1], range: [0, highest + 0.3], dtick: tickEvery(highest) },
-      ...(wasted && { yaxis2: { ...base.yaxis, title: { text: word('wasted') }, domain: [0, 0.38], range: [deepest * 1.05, 0], dtick: tickEvery(deepest) } }),
+      barmode: 'stack',
+      bargap: 0.15,
+      hovermode: 'x unified',
+      xaxis: {
+        ...base.xaxis,
+        title: { text: word('step') },
+        range: [first + 0.4, Math.max(8, until) + 0.6],
+        anchor: wasted ? 'y2' : 'y',
+        dtick: tickEvery(until - first),
+      },
+      yaxis: {
+        ...base.yaxis,
+        title: { text: word('kept') },
+        domain: [wasted ? 0.44 : 0, 1],
+        range: [0, highest + 0.3],
+        dtick: tickEvery(highest),
+      },
+      ...(wasted && {
+        yaxis2: {
+          ...base.yaxis,
+          title: { text: word('wasted') },
+          domain: [0, 0.38],
+          range: [deepest * 1.05, 0],
+          dtick: tickEvery(deepest),
+        },
+      }),
     },
   };
 }
@@ -48,8 +89,12 @@ export function pace(log, head, colours) {
   const data = log.lanes.map(({ title }, lane) => {
     const totals = tracks[lane]?.totals.slice(0, countAt(tracks[lane], head)) ?? [];
     return {
-      type: 'scatter', mode: 'lines', name: title, meta: lane,
-      x: [0, ...totals.map((total) => total.seconds)], y: [0, ...totals.map((total) => total.emitted)],
+      type: 'scatter',
+      mode: 'lines',
+      name: title,
+      meta: lane,
+      x: [0, ...totals.map((total) => total.seconds)],
+      y: [0, ...totals.map((total) => total.emitted)],
       line: { color: colours.lanes[lane], dash: DASHES[lane], width: 2.5, shape: 'hv' },
       hovertemplate: '%{y} tokens, %{x:.2f} s',
     };
@@ -61,8 +106,16 @@ export function pace(log, head, colours) {
     layout: {
       ...base,
       hovermode: 'closest',
-      xaxis: { ...base.xaxis, title: { text: word('seconds') }, range: [0, 1.02 * Math.max(0.01, ...ends.map((total) => total.seconds))] },
-      yaxis: { ...base.yaxis, title: { text: word('tokens') }, range: [0, 1.05 * Math.max(8, ...ends.map((total) => total.emitted))] },
+      xaxis: {
+        ...base.xaxis,
+        title: { text: word('seconds') },
+        range: [0, 1.02 * Math.max(0.01, ...ends.map((total) => total.seconds))],
+      },
+      yaxis: {
+        ...base.yaxis,
+        title: { text: word('tokens') },
+        range: [0, 1.05 * Math.max(8, ...ends.map((total) => total.emitted))],
+      },
     },
   };
 }
@@ -71,15 +124,39 @@ const tickEvery = (length) => [1, 2, 5, 10, 20, 50, 100, 200, 500].find((every) 
 
 function frame(colours) {
   const axis = {
-    gridcolor: colours.line, zerolinecolor: colours.line, linecolor: colours.line, showline: false, fixedrange: true,
-    title: { standoff: 6 }, tickfont: { size: 11 }, automargin: true,
+    gridcolor: colours.line,
+    zerolinecolor: colours.line,
+    linecolor: colours.line,
+    showline: false,
+    fixedrange: true,
+    title: { standoff: 6 },
+    tickfont: { size: 11 },
+    automargin: true,
   };
   return {
-    height: 260, margin: { l: 44, r: 8, t: 4, b: 34 }, paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)',
-    font: { family: colours.font, size: 12, color: colours.muted }, showlegend: true,
-    legend: { orientation: 'h', x: 0, y: 1.01, yanchor: 'bottom', traceorder: 'normal', font: { size: 11 }, itemwidth: 30, entrywidth: 0 },
-    hoverlabel: { bgcolor: colours.paper, bordercolor: colours.line, font: { color: colours.ink, family: colours.font } },
-    xaxis: axis, yaxis: axis,
+    height: 260,
+    margin: { l: 44, r: 8, t: 4, b: 34 },
+    paper_bgcolor: 'rgba(0,0,0,0)',
+    plot_bgcolor: 'rgba(0,0,0,0)',
+    font: { family: colours.font, size: 12, color: colours.muted },
+    showlegend: true,
+    legend: {
+      orientation: 'h',
+      x: 0,
+      y: 1.01,
+      yanchor: 'bottom',
+      traceorder: 'normal',
+      font: { size: 11 },
+      itemwidth: 30,
+      entrywidth: 0,
+    },
+    hoverlabel: {
+      bgcolor: colours.paper,
+      bordercolor: colours.line,
+      font: { color: colours.ink, family: colours.font },
+    },
+    xaxis: axis,
+    yaxis: axis,
   };
 }
 

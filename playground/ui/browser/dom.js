@@ -26,7 +26,10 @@ const blanks = (run) => (run.length > 2 ? `␣×${run.length}` : '␣'.repeat(ru
 
 // A token as a label of its own, where blanks must be seen too.
 export const label = (piece) =>
-  visible(piece).replaceAll('\n', '↵').replaceAll('\t', '⇥').replace(/^ +| +$/g, blanks) || '∅';
+  visible(piece)
+    .replaceAll('\n', '↵')
+    .replaceAll('\t', '⇥')
+    .replace(/^ +| +$/g, blanks) || '∅';
 
 // A token set into a sentence, marked by its status.
 export const chip = (piece, status) => h('span', { class: `token ${status}` }, label(piece));

@@ -12,15 +12,24 @@ const PHASES = ['prefill', 'draft', 'forward', 'acceptance', 'bookkeeping'];
 const LEGEND = ['accepted', 'rejected', 'never-reached', 'corrected', 'bonus', 'plain'];
 
 export function makeFocus(boxes, tip) {
-  boxes.legend.replaceChildren(...LEGEND.map((status) =>
-    h('li', {}, h('span', { class: `token ${status}` }, `${GLYPHS[status]} ${word(`status.${status}`)}`.trim()), h('span', {}, word(`meaning.${status}`)))));
+  boxes.legend.replaceChildren(
+    ...LEGEND.map((status) =>
+      h(
+        'li',
+        {},
+        h('span', { class: `token ${status}` }, `${GLYPHS[status]} ${word(`status.${status}`)}`.trim()),
+        h('span', {}, word(`meaning.${status}`)),
+      ),
+    ),
+  );
 
   return function drawFocus({ log, head, lane, quiet }) {
     const track = trackOf(log, lane);
     const count = countAt(track, head);
     const step = track?.steps[count - 1];
-    boxes.lane.textContent = step ? `${log.lanes[lane].title} · ${word('place', { n: count, total: track.steps.length })}` : '';
-    boxes.size.textContent = '';
+    boxes.place.textContent = step
+      ? `${log.lanes[lane].title} · ${word('place', { n: count, total: track.steps.length })}`
+      : '';
     boxes.story.setAttribute('aria-live', quiet ? 'polite' : 'off');
     if (!step) {
       boxes.story.replaceChildren(h('p', {}, log.run === null ? word('empty') : word('story.start')));
@@ -29,26 +38,54 @@ export function makeFocus(boxes, tip) {
       return;
     }
     drawTree(boxes.tree, track, count, tip);
-    boxes.story.replaceChildren(...tell(step).map((parts) => h('p', {}, parts.map((part) => told(track, part)))));
+    boxes.story.replaceChildren(
+      ...tell(step).map((parts) =>
+        h(
+          'p',
+          {},
+          parts.map((part) => told(track, part)),
+        ),
+      ),
+    );
     boxes.cost.replaceChildren(...cost(step));
   };
 }
 
-const told = (track, part) => (part?.token === undefined ? String(part) : chip(pieceOf(track, part.token), part.status));
+const told = (track, part) =>
+  part?.token === undefined ? String(part) : chip(pieceOf(track, part.token), part.status);
 
 function cost(step) {
   const whole = ownSeconds(step.seconds);
   const used = PHASES.filter((phase) => step.seconds[phase] > 0);
   const share = (phase) => ((100 * step.seconds[phase]) / whole).toFixed(2);
   const ms = (seconds) => (1000 * seconds).toFixed(seconds < 0.01 ? 2 : 1);
-  const told = [word('cost', {
-    ms: ms(whole), rows: step.rows, discarded: step.cache_before + step.rows - step.cache_after, before: step.cache_before, after: step.cache_after,
-  })];
+  const told = [
+    word('cost', {
+      ms: ms(whole),
+      rows: step.rows,
+      discarded: step.cache_before + step.rows - step.cache_after,
+      before: step.cache_before,
+      after: step.cache_after,
+    }),
+  ];
   if (step.seconds.wait >= 0.001) told.push(word('waited', { ms: ms(step.seconds.wait) }));
   return [
-    h('div', { class: 'phases', role: 'img', 'aria-label': used.map((phase) => `${word(`phase.${phase}`)} ${ms(step.seconds[phase])} ms`).join(', ') },
-      used.map((phase) => h('i', { class: phase, style: `width:${share(phase)}%` }))),
-    h('ul', { class: 'phase-names' }, used.filter((phase) => share(phase) >= 1).map((phase) => h('li', { class: phase }, `${word(`phase.${phase}`)} ${ms(step.seconds[phase])} ms`))),
+    h(
+      'div',
+      {
+        class: 'phases',
+        role: 'img',
+        'aria-label': used.map((phase) => `${word(`phase.${phase}`)} ${ms(step.seconds[phase])} ms`).join(', '),
+      },
+      used.map((phase) => h('i', { class: phase, style: `width:${share(phase)}%` })),
+    ),
+    h(
+      'ul',
+      { class: 'phase-names' },
+      used
+        .filter((phase) => share(phase) >= 1)
+        .map((phase) => h('li', { class: phase }, `${word(`phase.${phase}`)} ${ms(step.seconds[phase])} ms`)),
+    ),
     h('p', {}, told.join(' · ')),
   ];
 }

@@ -2,12 +2,14 @@
 
 import { h, svg } from './dom.js';
 
-const icon = (d) => svg('svg', { viewBox: '0 0 20 20', width: 16, height: 16, 'aria-hidden': 'true' }, svg('path', { d }));
+const icon = (d) =>
+  svg('svg', { viewBox: '0 0 20 20', width: 16, height: 16, 'aria-hidden': 'true' }, svg('path', { d }));
 
 export function mount(element, props, watch) {
   const box = element.querySelector('.lane-editor');
   const methods = new Map(props.methods.map((method) => [method.id, method]));
-  const defaults = (id) => Object.fromEntries(methods.get(id).settings.map((setting) => [setting.name, setting.default]));
+  const defaults = (id) =>
+    Object.fromEntries(methods.get(id).settings.map((setting) => [setting.name, setting.default]));
   const copy = () => props.value.map(({ method, settings }) => ({ method, settings: { ...settings } }));
   let own = false;
 
@@ -24,7 +26,17 @@ export function mount(element, props, watch) {
     const lanes = props.value;
     box.replaceChildren(
       ...lanes.map((lane, at) => laneElement(lane, at, lanes.length)),
-      h('button', { type: 'button', class: 'add-lane', disabled: lanes.length >= props.most, onclick: () => change((all) => all.push(nextLane(all))) }, 'Add a lane'));
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'add-lane',
+          disabled: lanes.length >= props.most,
+          onclick: () => change((all) => all.push(nextLane(all))),
+        },
+        'Add a lane',
+      ),
+    );
   }
 
   // A lane that is added runs a method not yet in the race, if there is one.
@@ -35,21 +47,64 @@ export function mount(element, props, watch) {
   }
 
   function laneElement({ method, settings }, at, total) {
-    const pick = h('select', { class: 'method', 'aria-label': `Method of lane ${at + 1}` },
-      [...methods.values()].map(({ id, title }) => h('option', { value: id, selected: id === method }, title)));
-    pick.addEventListener('change', () => change((lanes) => { lanes[at] = { method: pick.value, settings: defaults(pick.value) }; }));
+    const pick = h(
+      'select',
+      { class: 'method', 'aria-label': `Method of lane ${at + 1}` },
+      [...methods.values()].map(({ id, title }) => h('option', { value: id, selected: id === method }, title)),
+    );
+    pick.addEventListener('change', () =>
+      change((lanes) => {
+        lanes[at] = { method: pick.value, settings: defaults(pick.value) };
+      }),
+    );
     const declared = methods.get(method);
-    const setTo = (name) => (value) => change((lanes) => { lanes[at].settings[name] = value; }, false);
-    return h('fieldset', { class: `lane-form lane-${at + 1}` },
+    const setTo = (name) => (value) =>
+      change((lanes) => {
+        lanes[at].settings[name] = value;
+      }, false);
+    return h(
+      'fieldset',
+      { class: `lane-form lane-${at + 1}` },
       h('legend', {}, `Lane ${at + 1}`),
-      h('div', { class: 'lane-head' },
-        h('span', { class: 'swatch' }), pick,
-        h('button', { type: 'button', class: 'icon', title: 'Same again as a new lane', 'aria-label': `Duplicate lane ${at + 1}`, disabled: total >= props.most,
-          onclick: () => change((lanes) => lanes.splice(at + 1, 0, { method, settings: { ...lanes[at].settings } })) }, icon('M7 7h9v9H7zM4 13V4h9')),
-        h('button', { type: 'button', class: 'icon', title: 'Remove', 'aria-label': `Remove lane ${at + 1}`, disabled: total <= 1,
-          onclick: () => change((lanes) => lanes.splice(at, 1)) }, icon('M5 5l10 10M15 5L5 15'))),
+      h(
+        'div',
+        { class: 'lane-head' },
+        h('span', { class: 'swatch' }),
+        pick,
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'icon',
+            title: 'Same again as a new lane',
+            'aria-label': `Duplicate lane ${at + 1}`,
+            disabled: total >= props.most,
+            onclick: () => change((lanes) => lanes.splice(at + 1, 0, { method, settings: { ...lanes[at].settings } })),
+          },
+          icon('M7 7h9v9H7zM4 13V4h9'),
+        ),
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'icon',
+            title: 'Remove',
+            'aria-label': `Remove lane ${at + 1}`,
+            disabled: total <= 1,
+            onclick: () => change((lanes) => lanes.splice(at, 1)),
+          },
+          icon('M5 5l10 10M15 5L5 15'),
+        ),
+      ),
       h('p', { class: 'summary' }, declared.summary),
-      h('div', { class: 'settings' }, declared.settings.map((setting) => control(setting, settings[setting.name] ?? setting.default, setTo(setting.name)))));
+      h(
+        'div',
+        { class: 'settings' },
+        declared.settings.map((setting) =>
+          control(setting, settings[setting.name] ?? setting.default, setTo(setting.name)),
+        ),
+      ),
+    );
   }
 
   watch('value', () => {
@@ -63,14 +118,21 @@ export function mount(element, props, watch) {
 export function control(setting, value, set) {
   const input = INPUTS[setting.kind](setting, value, set);
   input.setAttribute('name', setting.name);
-  return h('label', { title: setting.help, class: setting.kind }, h('span', {}, setting.name.replaceAll('_', ' ')), input);
+  return h(
+    'label',
+    { title: setting.help, class: setting.kind },
+    h('span', {}, setting.name.replaceAll('_', ' ')),
+    input,
+  );
 }
 
-const number = (step) => ({ minimum, maximum }, value, set) => {
-  const input = h('input', { type: 'number', step, min: minimum, max: maximum, value });
-  input.addEventListener('input', () => set(input.value === '' ? '' : Number(input.value)));
-  return input;
-};
+const number =
+  (step) =>
+  ({ minimum, maximum }, value, set) => {
+    const input = h('input', { type: 'number', step, min: minimum, max: maximum, value });
+    input.addEventListener('input', () => set(input.value === '' ? '' : Number(input.value)));
+    return input;
+  };
 
 const INPUTS = {
   int: number(1),
@@ -82,7 +144,11 @@ const INPUTS = {
     return input;
   },
   choice({ choices }, value, set) {
-    const input = h('select', {}, choices.map((choice) => h('option', { value: choice, selected: choice === value }, choice)));
+    const input = h(
+      'select',
+      {},
+      choices.map((choice) => h('option', { value: choice, selected: choice === value }, choice)),
+    );
     input.addEventListener('change', () => set(input.value));
     return input;
   },

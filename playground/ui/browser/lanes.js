@@ -26,28 +26,53 @@ function makeCard(lane, at, choose) {
   const card = {
     lane,
     figures,
-    tokens: h('div', { class: 'tokens', dir: 'auto', tabindex: 0, role: 'region', 'aria-label': word('laneLabel', { n: at + 1, title: lane.title }) }),
+    tokens: h('div', {
+      class: 'tokens',
+      dir: 'auto',
+      tabindex: 0,
+      role: 'region',
+      'aria-label': word('laneLabel', { n: at + 1, title: lane.title }),
+    }),
     strip: h('canvas', { class: 'strip', role: 'img' }),
     count: 0,
   };
-  card.element = h('article', { class: `lane lane-${at + 1}` },
-    h('header', {},
-      h('button', { type: 'button', class: 'lane-title', title: `${at + 1}`, onclick: () => choose(at, -1) },
-        h('span', { class: 'swatch' }), lane.title),
-      h('span', { class: 'settings', title: Object.values(lane.models).join(' · ') }, describe(lane.settings))),
+  card.element = h(
+    'article',
+    { class: `lane lane-${at + 1}` },
+    h(
+      'header',
+      {},
+      h(
+        'button',
+        { type: 'button', class: 'lane-title', title: `${at + 1}`, onclick: () => choose(at, -1) },
+        h('span', { class: 'swatch' }),
+        lane.title,
+      ),
+      h('span', { class: 'settings', title: Object.values(lane.models).join(' · ') }, describe(lane.settings)),
+    ),
     lane.notices.map((notice) => h('p', { class: 'lane-notice' }, notice)),
-    h('dl', { class: 'figures' }, FIGURES.map((name) => h('div', { title: word(`help.${name}`) }, h('dt', {}, word(name)), figures[name]))),
+    h(
+      'dl',
+      { class: 'figures' },
+      FIGURES.map((name) => h('div', { title: word(`help.${name}`) }, h('dt', {}, word(name)), figures[name])),
+    ),
     card.tokens,
-    card.strip);
+    card.strip,
+  );
   card.tokens.addEventListener('click', (event) => {
     const step = event.target.closest('.step');
     if (step && window.getSelection().isCollapsed) choose(at, Number(step.dataset.step));
   });
-  card.strip.addEventListener('click', (event) => choose(at, stepAt(event.offsetX, card.count, card.strip.clientWidth)));
+  card.strip.addEventListener('click', (event) =>
+    choose(at, stepAt(event.offsetX, card.count, card.strip.clientWidth)),
+  );
   return card;
 }
 
-const describe = (settings) => Object.entries(settings).map(([name, value]) => `${name} ${value}`).join(' · ');
+const describe = (settings) =>
+  Object.entries(settings)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(' · ');
 
 function drawCard(card, track, head, focused, rows, colours) {
   card.count = countAt(track, head);
@@ -60,9 +85,16 @@ function drawCard(card, track, head, focused, rows, colours) {
   card.figures.tokensPerSecond.textContent = digits(tokensPerSecond);
   card.figures.tokensPerPass.textContent = tokensPerPass?.toFixed(2) ?? '–';
   card.figures.accepted.textContent = acceptanceRate == null ? '–' : `${Math.round(100 * acceptanceRate)} %`;
-  card.strip.setAttribute('aria-label', word('stripLabel', {
-    title: card.lane.title, n: card.count, total: track?.steps.length ?? 0, accepted: totals?.accepted ?? 0, proposed: totals?.proposed ?? 0,
-  }));
+  card.strip.setAttribute(
+    'aria-label',
+    word('stripLabel', {
+      title: card.lane.title,
+      n: card.count,
+      total: track?.steps.length ?? 0,
+      accepted: totals?.accepted ?? 0,
+      proposed: totals?.proposed ?? 0,
+    }),
+  );
 }
 
 const digits = (value) => (value == null ? '–' : value >= 100 ? value.toFixed(0) : value.toFixed(1));

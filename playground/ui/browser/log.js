@@ -8,7 +8,19 @@ import { STATUSES } from './statuses.js';
 import { NO_TOTALS, addStep } from './figures.js';
 
 export function emptyLog() {
-  return { run: null, live: false, end: null, title: '', machine: '', recorded: '', lanes: [], order: [], seq: 0, lost: 0, notice: null };
+  return {
+    run: null,
+    live: false,
+    end: null,
+    title: '',
+    machine: '',
+    recorded: '',
+    lanes: [],
+    order: [],
+    seq: 0,
+    lost: 0,
+    notice: null,
+  };
 }
 
 // The log after `message`: the same object, or a new one when the message opens a run.
@@ -36,7 +48,13 @@ function open({ run, seq, live, trace }) {
 }
 
 const newTrack = (prompt) => ({
-  promptEnd: prompt.at(-1) ?? '', steps: [], totals: [], at: [], most: 0, pieces: new Map(), shape: { places: [], roots: [] },
+  promptEnd: prompt.at(-1) ?? '',
+  steps: [],
+  totals: [],
+  at: [],
+  most: 0,
+  pieces: new Map(),
+  shape: { places: [], roots: [] },
 });
 
 function append(log, lane, step) {
@@ -76,8 +94,23 @@ const SECONDS = { wait: 0, prefill: 0, draft: 0, forward: 0, acceptance: 0, book
 const NODE = { parent: -1, token: 0, status: 0, source: '', p: null, q: null, u: null, threshold: null, reason: '' };
 const EMITTED = { token: 0, status: 0, text: '' };
 const STEP = {
-  index: 0, nodes: null, emitted: null, cache_before: 0, cache_after: 0, rows: 0, side_rows: 0, forwards: 1, row: 0, batch: 1,
-  seconds: null, reason: '', finish: null, view: {}, children: [], detail: [], pieces: {},
+  index: 0,
+  nodes: null,
+  emitted: null,
+  cache_before: 0,
+  cache_after: 0,
+  rows: 0,
+  side_rows: 0,
+  forwards: 1,
+  row: 0,
+  batch: 1,
+  seconds: null,
+  reason: '',
+  finish: null,
+  view: {},
+  children: [],
+  detail: [],
+  pieces: {},
 };
 
 export function unpackStep(packed) {

@@ -1,7 +1,7 @@
 // What happened in a step, told from the step alone. A sentence is a list of parts: strings and { token, status }.
 
 import { acceptedIn } from './figures.js';
-import { say } from './words.js';
+import { say, word } from './words.js';
 
 const ENDS = new Set(['eos', 'stop', 'length', 'context']);
 
@@ -27,7 +27,7 @@ function plot(step) {
   if (!n) return step.reason ? ['story.none', { reason: step.reason, token: own }] : ['story.plain', { token: own }];
   if (depth < n) {
     const key = own.status === 'bonus' ? 'story.treeAll' : accepted ? 'story.tree' : 'story.treeNone';
-    return [key, { n, depth, accepted: count(accepted), token: own, gain }];
+    return [key, { n, depth, accepted: word('count', { n: accepted }), token: own, gain }];
   }
   if (own.status === 'bonus') return ['story.all', { n, token: own, gain }];
   return [accepted || n === 1 ? 'story.some' : 'story.someNone', { n, accepted, token: own, wrong }];
@@ -47,8 +47,6 @@ export function depthOf(nodes) {
   for (const node of nodes) depths.push(node.parent < 0 ? 1 : depths[node.parent] + 1);
   return Math.max(0, ...depths);
 }
-
-const count = (n) => (n === 1 ? '1 token' : `${n} tokens`);
 
 export function short(number) {
   if (number === 0 || number === 1) return String(number);

@@ -21,7 +21,8 @@ export function mount(element, props, watch) {
   let timer = 0;
   let waiting = false;
 
-  const lane = () => state.chosen ?? Math.max(0, state.log.lanes.findIndex((_, at) => trackOf(state.log, at)?.totals.at(-1).proposed));
+  const proposes = (_, at) => trackOf(state.log, at)?.totals.at(-1).proposed > 0;
+  const lane = () => state.chosen ?? Math.max(0, state.log.lanes.findIndex(proposes));
   const view = () => ({ ...state, lane: lane(), head: position(state.play, state.log), colours });
 
   // ---- what changes the state --------------------------------------------------------------------------------------
@@ -50,7 +51,10 @@ export function mount(element, props, watch) {
   }
 
   function schedule() {
-    timer = setTimeout(() => move(tick(state.play, state.log)), 1000 * tickSeconds(state.play, state.log, lane(), state.speed));
+    timer = setTimeout(
+      () => move(tick(state.play, state.log)),
+      1000 * tickSeconds(state.play, state.log, lane(), state.speed),
+    );
   }
 
   function choose(at, step) {
@@ -69,15 +73,22 @@ export function mount(element, props, watch) {
   // ---- drawing -----------------------------------------------------------------------------------------------------
 
   const tip = makeTip(stage);
-  const part = (name) => ({ [name]: $(name) });
-  const drawFocus = makeFocus({ ...part('tree'), ...part('story'), ...part('cost'), ...part('legend'), ...part('lane'), ...part('size') }, tip);
+  const parts = (...names) => Object.fromEntries(names.map((name) => [name, $(name)]));
+  for (const spot of stage.querySelectorAll('[data-word]')) spot.textContent = word(spot.dataset.word);
+  for (const spot of element.querySelectorAll('[data-label]'))
+    spot.setAttribute('aria-label', word(spot.dataset.label));
+  const drawFocus = makeFocus(parts('place', 'tree', 'legend', 'story', 'cost'), tip);
   const drawTransport = makeTransport($('transport'), {
     get: view,
     move,
-    setSpeed: (speed) => { state.speed = speed; move(state.play); },
+    setSpeed: (speed) => {
+      state.speed = speed;
+      move(state.play);
+    },
     showRejected: (yes) => stage.classList.toggle('no-rejected', !yes),
     focusLane: (at) => choose(at, -1),
-    press: (id) => (id === 'projector' ? document.body.classList.toggle('projector') : document.getElementById(id)?.click()),
+    project: () => document.body.classList.toggle('projector'),
+    press: (id) => document.getElementById(id)?.offsetParent && document.getElementById(id).click(),
   });
 
   function draw() {
@@ -106,13 +117,16 @@ export function mount(element, props, watch) {
 
   async function drawCharts({ log, head, lane: focused }) {
     const config = { displayModeBar: false, responsive: true };
-    for (const [name, { data, layout }] of [['timeline', timeline(log, focused, head, colours)], ['pace', pace(log, head, colours)]]) {
+    for (const [name, { data, layout }] of [
+      ['timeline', timeline(log, focused, head, colours)],
+      ['pace', pace(log, head, colours)],
+    ]) {
       await plotly.react($(name), data, { ...layout, uirevision: log.run }, config);
     }
   }
 
   // Plotly comes after the first paint; what is on screen by then does not need it.
-  async function loadPlotly() {
+  function loadPlotly() {
     const script = document.createElement('script');
     script.src = props.plotly;
     script.onload = () => {
@@ -127,19 +141,31 @@ export function mount(element, props, watch) {
   function saveTrace() {
     if (!state.log.order.length) return;
     const file = new Blob([`${traceLines(state.log).join('\n')}\n`], { type: 'application/jsonl' });
-    const link = Object.assign(document.createElement('a'), { href: URL.createObjectURL(file), download: `trace-${state.log.run}.jsonl` });
+    const link = Object.assign(document.createElement('a'), {
+      href: URL.createObjectURL(file),
+      download: `trace-${state.log.run}.jsonl`,
+    });
     link.click();
     URL.revokeObjectURL(link.href);
   }
 
   const commands = {
     save: saveTrace,
-    stop: () => { stop(state.log); changed(); },
-    fail: () => { take({ notice: { kind: 'error', text: word('broke') } }); commands.stop(); },
+    stop: () => {
+      stop(state.log);
+      changed();
+    },
+    fail: () => {
+      take({ notice: { kind: 'error', text: word('broke') } });
+      commands.stop();
+    },
   };
   window.addEventListener('stage', ({ detail }) => commands[detail]());
   watch('value', () => props.value && take(JSON.parse(props.value)));
-  const recolour = () => { colours = palette(stage); changed(); };
+  const recolour = () => {
+    colours = palette(stage);
+    changed();
+  };
   new MutationObserver(recolour).observe(document.body, { attributes: true, attributeFilter: ['class'] });
   new ResizeObserver(changed).observe(stage);
   stage.view = view; // for tests and the console
@@ -154,7 +180,11 @@ function facts({ title, machine, recorded, lanes, live, end, lost }) {
   const day = Number.isNaN(date.getTime()) ? recorded : date.toLocaleDateString(undefined, { dateStyle: 'long' });
   const numbers = [...new Set(lanes.map(({ dtype, device }) => `${dtype}, ${device}`))];
   return [
-    title, ...numbers, machine && word('onMachine', { machine }), live ? word(end ?? 'running') : day, lost && word('lost', { n: lost }),
+    title,
+    ...numbers,
+    machine && word('onMachine', { machine }),
+    live ? word(end ?? 'running') : day,
+    lost && word('lost', { n: lost }),
   ];
 }
 

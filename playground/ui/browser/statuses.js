@@ -1,13 +1,17 @@
 // The fates of proposed tokens and the roles of emitted ones, in the order of the Python enum `Status`.
 // Each has a colour (stage.css, `--accepted` and so on), a glyph and a shape: never colour alone.
 
-export const STATUSES = [
-  'proposed', 'accepted', 'rejected', 'never-reached', 'corrected', 'bonus', 'plain', 'unknown',
-];
+export const STATUSES = ['proposed', 'accepted', 'rejected', 'never-reached', 'corrected', 'bonus', 'plain', 'unknown'];
 
 export const GLYPHS = {
-  proposed: '?', accepted: '•', rejected: '×', 'never-reached': '·',
-  corrected: '→', bonus: '+', plain: '', unknown: '?',
+  proposed: '?',
+  accepted: '•',
+  rejected: '×',
+  'never-reached': '·',
+  corrected: '→',
+  bonus: '+',
+  plain: '',
+  unknown: '?',
 };
 
 const circle = (r) => `M${-r} 0A${r} ${r} 0 1 1 ${r} 0A${r} ${r} 0 1 1 ${-r} 0Z`;
@@ -18,8 +22,14 @@ const cross = (r) => `M${-r} ${-r}L${r} ${r}M${-r} ${r}L${r} ${-r}`;
 const ring = (r) => circle(0.75 * r);
 
 const SHAPES = {
-  proposed: ring, accepted: circle, rejected: cross, 'never-reached': ring,
-  corrected: diamond, bonus: triangle, plain: square, unknown: ring,
+  proposed: ring,
+  accepted: circle,
+  rejected: cross,
+  'never-reached': ring,
+  corrected: diamond,
+  bonus: triangle,
+  plain: square,
+  unknown: ring,
 };
 
 // SVG path data of a status's mark, centred on the origin, about `r` to each side.

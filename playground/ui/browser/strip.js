@@ -43,7 +43,8 @@ export function drawStrip(canvas, track, count, rows, colours) {
     });
     const wasted = step.nodes.filter((node) => node.status !== 'accepted').length;
     if (wasted) cell(brush, x, base + 3, colours.rejectedTint, String(wasted), colours.ink);
-    if (at === count - 1) outline(brush, x, base - step.emitted.length * PITCH, step.emitted.length * PITCH, colours.ink);
+    if (at === count - 1)
+      outline(brush, x, base - step.emitted.length * PITCH, step.emitted.length * PITCH, colours.ink);
   }
 }
 

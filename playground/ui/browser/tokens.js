@@ -50,5 +50,6 @@ function tokenNodes(at, text, { token, status }) {
 }
 
 const lineBreaks = (text) =>
-  visible(text).split(/(?<=\n)/).flatMap((line) =>
-    line.endsWith('\n') ? [line.slice(0, -1), h('i', { class: 'newline' }, '↵'), '\n'] : [line]);
+  visible(text)
+    .split(/(?<=\n)/)
+    .flatMap((line) => (line.endsWith('\n') ? [line.slice(0, -1), h('i', { class: 'newline' }, '↵'), '\n'] : [line]));

@@ -6,14 +6,19 @@ import { SPEEDS, atEnd, isLive, position, seek, toggle, walk } from './playhead.
 import { word } from './words.js';
 
 const ICONS = {
-  first: 'M5 4v12M16 4L8 10l8 6z', back: 'M14 4L6 10l8 6z', play: 'M6 3.5L16 10L6 16.5z',
-  pause: 'M6 4h3v12H6zM11.5 4h3v12h-3z', forward: 'M6 4l8 6-8 6z', last: 'M15 4v12M4 4l8 6-8 6z',
+  first: 'M5 4v12M16 4L8 10l8 6z',
+  back: 'M14 4L6 10l8 6z',
+  play: 'M6 3.5L16 10L6 16.5z',
+  pause: 'M6 4h3v12H6zM11.5 4h3v12h-3z',
+  forward: 'M6 4l8 6-8 6z',
+  last: 'M15 4v12M4 4l8 6-8 6z',
 };
 
-const icon = (name) => `<svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true"><path d="${ICONS[name]}"/></svg>`;
+const icon = (name) =>
+  `<svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true"><path d="${ICONS[name]}"/></svg>`;
 
 // `page` is what the stage offers: get() -> { play, log, lane, speed }, move(playhead), setSpeed(n), showRejected(yes),
-// focusLane(n), press(id).
+// focusLane(n), press(id), project().
 export function makeTransport(bar, page) {
   const actions = {
     first: () => page.move(seek(page.get().log, 0)),
@@ -30,19 +35,28 @@ export function makeTransport(bar, page) {
   const scrub = h('input', { type: 'range', class: 'scrub', min: 0, max: 0, value: 0, 'aria-label': word('scrub') });
   scrub.addEventListener('input', () => page.move(seek(page.get().log, Number(scrub.value))));
   const place = h('output', { class: 'place' });
-  const speed = h('select', { class: 'speed', 'aria-label': word('speed') }, SPEEDS.map((n) => h('option', { value: n }, word('perSecond', { n: String(n) }))));
+  const speed = h(
+    'select',
+    { class: 'speed', 'aria-label': word('speed') },
+    SPEEDS.map((n) => h('option', { value: n }, word('perSecond', { n: String(n) }))),
+  );
   speed.addEventListener('change', () => page.setSpeed(Number(speed.value)));
-  const follow = h('button', { type: 'button', class: 'follow', 'data-action': 'follow', onclick: () => page.move(atEnd) }, word('follow'));
-  const rejected = h('button', { type: 'button', class: 'rejected-toggle', 'aria-pressed': 'true', title: word('showRejected') },
-    h('span', { class: 'token rejected' }, word('status.rejected')));
+  const follow = h(
+    'button',
+    { type: 'button', class: 'follow', 'data-action': 'follow', onclick: () => page.move(atEnd) },
+    word('follow'),
+  );
+  const rejected = h(
+    'button',
+    { type: 'button', class: 'rejected-toggle', 'aria-pressed': 'true', title: word('showRejected') },
+    h('span', { class: 'token rejected' }, word('status.rejected')),
+  );
   rejected.addEventListener('click', () => {
     const shown = rejected.getAttribute('aria-pressed') !== 'true';
     rejected.setAttribute('aria-pressed', shown);
     page.showRejected(shown);
   });
-  bar.append(
-    h('div', { class: 'buttons' }, Object.values(buttons)), scrub, place, speed,
-    rejected, follow);
+  bar.append(h('div', { class: 'buttons' }, Object.values(buttons)), scrub, place, speed, rejected, follow);
   document.addEventListener('keydown', (event) => onKey(event, page, actions));
 
   return function drawTransport({ play, log, lane, speed: chosen }) {
@@ -54,7 +68,9 @@ export function makeTransport(bar, page) {
     scrub.value = head;
     speed.value = chosen;
     const seconds = track?.totals[count - 1]?.seconds ?? 0;
-    place.textContent = track ? `${word('place', { n: count, total: track.steps.length })} · ${word('time', { seconds: seconds.toFixed(2) })}` : '';
+    place.textContent = track
+      ? `${word('place', { n: count, total: track.steps.length })} · ${word('time', { seconds: seconds.toFixed(2) })}`
+      : '';
     scrub.setAttribute('aria-valuetext', place.textContent);
     follow.classList.toggle('on', play.head === null && isLive(log));
     follow.hidden = !isLive(log);
@@ -83,8 +99,15 @@ function onKey(event, page, actions) {
   if (event.key === ' ' && target?.closest('button, a, summary, [role=button]')) return;
   const stride = event.shiftKey ? 10 : 1;
   const keys = {
-    ' ': actions.play, ArrowLeft: () => step(page, -stride), ArrowRight: () => step(page, stride), Home: actions.first,
-    End: actions.last, l: actions.last, r: () => page.press('run'), Escape: () => page.press('stop'), p: () => page.press('projector'),
+    ' ': actions.play,
+    ArrowLeft: () => step(page, -stride),
+    ArrowRight: () => step(page, stride),
+    Home: actions.first,
+    End: actions.last,
+    l: actions.last,
+    r: () => page.press('run'),
+    Escape: () => page.press('stop'),
+    p: page.project,
   };
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   if (/^[1-4]$/.test(key)) page.focusLane(Number(key) - 1);

@@ -62,22 +62,37 @@ export function drawTree(box, track, count, tip) {
     return mark(where[at], node.status, {
       name: named ? clip(label(pieceOf(track, node.token)), column) : '',
       above: names,
-      numbers: numbers ? [['p', node.p], ['q', node.q]].filter(([, value]) => value != null).map(([name, value]) => `${name} ${short(value)}`) : [],
+      numbers: numbers
+        ? [
+            ['p', node.p],
+            ['q', node.q],
+          ]
+            .filter(([, value]) => value != null)
+            .map(([name, value]) => `${name} ${short(value)}`)
+        : [],
       onEnter: (event) => tip.show(event, nodeFacts(track, node)),
     });
   });
 
   box.replaceChildren(
-    svg('svg', { viewBox: `0 0 ${width} ${ownY + 22}`, width, height: ownY + 22, role: 'img', 'aria-label': word('treeLabel') },
+    svg(
+      'svg',
+      { viewBox: `0 0 ${width} ${ownY + 22}`, width, height: ownY + 22, role: 'img', 'aria-label': word('treeLabel') },
       svg('text', { class: 'axis', x: x(0) - MARK, y: 11 }, word('lastToken')),
-      Array.from({ length: plan.depth + 1 }, (_, at) => svg('text', { class: 'axis', x: x(at + 1) - MARK, y: 11 }, word('ahead', { n: at + 1 }))),
+      Array.from({ length: plan.depth + 1 }, (_, at) =>
+        svg('text', { class: 'axis', x: x(at + 1) - MARK, y: 11 }, word('ahead', { n: at + 1 })),
+      ),
       svg('line', { class: 'rule', x1: x(0) - MARK, x2: width, y1: ownY - 18, y2: ownY - 18 }),
       svg('text', { class: 'axis', x: x(0) - MARK, y: ownY + 4 }, word('targetRow')),
       edges,
       own && edge(from(end), ownAt, own.status),
       mark([x(0), y(0)], 'plain', { name: clip(label(lastPiece(track, count)), column), above: true }),
       marks,
-      own && mark(ownAt, own.status, { name: label(pieceOf(track, own.token)), onEnter: (event) => tip.show(event, ownFacts(track, own)) }),
+      own &&
+        mark(ownAt, own.status, {
+          name: label(pieceOf(track, own.token)),
+          onEnter: (event) => tip.show(event, ownFacts(track, own)),
+        }),
     ),
   );
 }
@@ -100,24 +115,40 @@ function edge([x0, y0], [x1, y1], status) {
 
 function mark([x, y], status, { name, above = false, numbers = [], onEnter = () => {} }) {
   const size = status === 'rejected' ? MARK - 1.5 : MARK;
-  return svg('g', { class: `node ${status}`, transform: `translate(${x} ${y})`, onpointerenter: onEnter },
+  return svg(
+    'g',
+    { class: `node ${status}`, transform: `translate(${x} ${y})`, onpointerenter: onEnter },
     svg('path', { class: 'mark', d: shapeOf(status, size) }),
     name && svg('text', { class: 'name', ...(above ? { x: -MARK, y: -MARK - 6 } : { x: MARK + 6, y: 4.5 }) }, name),
     numbers.map((text, line) => svg('text', { class: 'number', x: -MARK, y: 22 + 14 * line }, text)),
-    svg('rect', { class: 'reach', x: -9, y: -9, width: 18, height: 18 }));
+    svg('rect', { class: 'reach', x: -9, y: -9, width: 18, height: 18 }),
+  );
 }
 
-const title = (track, { token, status }) => [label(pieceOf(track, token)), `${GLYPHS[status]} ${word(`status.${status}`)}`, status];
+const title = (track, { token, status }) => [
+  label(pieceOf(track, token)),
+  `${GLYPHS[status]} ${word(`status.${status}`)}`,
+  status,
+];
 
 function nodeFacts(track, node) {
-  const facts = [['tip.p', node.p], ['tip.q', node.q], ['tip.u', node.u], ['tip.threshold', node.threshold]];
+  const facts = [
+    ['tip.p', node.p],
+    ['tip.q', node.q],
+    ['tip.u', node.u],
+    ['tip.threshold', node.threshold],
+  ];
   return {
     title: title(track, node),
     facts: facts.filter(([, value]) => value != null).map(([key, value]) => [word(key), short(value)]),
-    reason: [node.reason, node.source && `${word('tip.source')} ${node.source}`, `${word('tip.id')} ${node.token}`].filter(Boolean).join(' · '),
+    reason: [node.reason, node.source && `${word('tip.source')} ${node.source}`, `${word('tip.id')} ${node.token}`]
+      .filter(Boolean)
+      .join(' · '),
   };
 }
 
 const ownFacts = (track, own) => ({
-  title: title(track, own), facts: [], reason: `${word(`meaning.${own.status}`)} · ${word('tip.id')} ${own.token}`,
+  title: title(track, own),
+  facts: [],
+  reason: `${word(`meaning.${own.status}`)} · ${word('tip.id')} ${own.token}`,
 });

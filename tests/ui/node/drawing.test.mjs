@@ -21,16 +21,30 @@ test('every status has a glyph, a shape and a name', () => {
 });
 
 test('the timeline counts what entered the text and what was thrown away', () => {
-  const log = run([[0, chain('arn')], [0, chain('aaa', 'bonus')], [1, plain()], [0, plain()]]);
+  const log = run([
+    [0, chain('arn')],
+    [0, chain('aaa', 'bonus')],
+    [1, plain()],
+    [0, plain()],
+  ]);
   const { data } = timeline(log, 0, 4, COLOURS);
   const bars = Object.fromEntries(data.map((trace) => [trace.meta, trace.y]));
   assert.deepEqual(bars, {
-    accepted: [1, 3, 0], corrected: [1, 0, 0], bonus: [0, 1, 0], plain: [0, 0, 1], rejected: [1, 0, 0], 'never-reached': [1, 0, 0],
+    accepted: [1, 3, 0],
+    corrected: [1, 0, 0],
+    bonus: [0, 1, 0],
+    plain: [0, 0, 1],
+    rejected: [1, 0, 0],
+    'never-reached': [1, 0, 0],
   });
 });
 
 test('the timeline ends at the playhead, its axes at the end of the run', () => {
-  const log = run([[0, chain('arn')], [0, chain('aaa', 'bonus')], [0, plain()]]);
+  const log = run([
+    [0, chain('arn')],
+    [0, chain('aaa', 'bonus')],
+    [0, plain()],
+  ]);
   const early = timeline(log, 0, 1, COLOURS);
   const late = timeline(log, 0, 3, COLOURS);
   assert.deepEqual(early.data[0].x, [1]);
@@ -39,10 +53,26 @@ test('the timeline ends at the playhead, its axes at the end of the run', () => 
 });
 
 test('tokens against seconds, one line per lane from the origin', () => {
-  const log = run([[0, plain()], [1, chain('aa', 'bonus')], [0, plain({ seconds: { forward: 0.5, wait: 9 } })]]);
+  const log = run([
+    [0, plain()],
+    [1, chain('aa', 'bonus')],
+    [0, plain({ seconds: { forward: 0.5, wait: 9 } })],
+  ]);
   const [one, two] = pace(log, 3, COLOURS).data;
-  assert.deepEqual([one.x, one.y], [[0, 0.01, 0.51], [0, 1, 2]]);
-  assert.deepEqual([two.x, two.y], [[0, 0.01], [0, 3]]);
+  assert.deepEqual(
+    [one.x, one.y],
+    [
+      [0, 0.01, 0.51],
+      [0, 1, 2],
+    ],
+  );
+  assert.deepEqual(
+    [two.x, two.y],
+    [
+      [0, 0.01],
+      [0, 3],
+    ],
+  );
 });
 
 test('a chain is laid out straight, branches below, no two nodes in one place', () => {
@@ -69,10 +99,14 @@ test('a text without its entry is a defect, not an empty string', () => {
 
 test('the gate draws the latest of many pictures, and settles on exactly the last', async () => {
   const drawn = [];
-  const gate = new Gate(async (picture) => { drawn.push(picture); });
+  const gate = new Gate(async (picture) => {
+    drawn.push(picture);
+  });
   for (let at = 0; at < 50; at += 1) gate.offer(at);
   gate.settle('last');
-  await new Promise((resolve) => { setTimeout(resolve, 20); });
+  await new Promise((resolve) => {
+    setTimeout(resolve, 20);
+  });
   assert.ok(drawn.length <= 2);
   assert.equal(drawn.at(-1), 'last');
 });
@@ -80,12 +114,21 @@ test('the gate draws the latest of many pictures, and settles on exactly the las
 test('a picture that must be exact does not get lost behind a slow drawing', async () => {
   const drawn = [];
   let finish;
-  const gate = new Gate((picture) => { drawn.push(picture); return new Promise((resolve) => { finish = resolve; }); });
+  const gate = new Gate((picture) => {
+    drawn.push(picture);
+    return new Promise((resolve) => {
+      finish = resolve;
+    });
+  });
   gate.settle('slow');
-  await new Promise((resolve) => { setTimeout(resolve, 5); });
+  await new Promise((resolve) => {
+    setTimeout(resolve, 5);
+  });
   gate.offer('skipped');
   gate.settle('exact');
   finish();
-  await new Promise((resolve) => { setTimeout(resolve, 20); });
+  await new Promise((resolve) => {
+    setTimeout(resolve, 20);
+  });
   assert.deepEqual(drawn, ['slow', 'exact']);
 });

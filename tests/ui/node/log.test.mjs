@@ -8,8 +8,18 @@ const after = (...messages) => messages.reduce(receive, emptyLog());
 const steps = (log, lane = 0) => trackOf(log, lane)?.steps.length ?? 0;
 
 test('steps go to their lanes, in order of arrival', () => {
-  const log = after(opening(), more(1, [[0, plain()], [1, chain('ar')]]), more(2, [[0, plain()]]));
-  assert.deepEqual(log.order.map(({ lane }) => lane), [0, 1, 0]);
+  const log = after(
+    opening(),
+    more(1, [
+      [0, plain()],
+      [1, chain('ar')],
+    ]),
+    more(2, [[0, plain()]]),
+  );
+  assert.deepEqual(
+    log.order.map(({ lane }) => lane),
+    [0, 1, 0],
+  );
   assert.deepEqual([steps(log, 0), steps(log, 1)], [2, 1]);
 });
 
@@ -52,22 +62,45 @@ test('a notice leaves the run as it is', () => {
 });
 
 test('the other rows of a batch are tracks of their own', () => {
-  const log = after(opening(), more(1, [[0, plain()], [0, plain({ row: 1 })], [0, plain()]]));
+  const log = after(
+    opening(),
+    more(1, [
+      [0, plain()],
+      [0, plain({ row: 1 })],
+      [0, plain()],
+    ]),
+  );
   assert.equal(steps(log), 2);
   assert.equal(log.lanes[0].tracks[1].steps.length, 1);
   assert.equal(log.order.length, 3);
 });
 
 test('how many steps of a lane lie before a position', () => {
-  const log = after(opening(), more(1, [[0, plain()], [1, plain()], [1, plain()], [0, plain()]]));
-  assert.deepEqual([0, 1, 2, 3, 4].map((head) => countAt(trackOf(log, 0), head)), [0, 1, 1, 1, 2]);
+  const log = after(
+    opening(),
+    more(1, [
+      [0, plain()],
+      [1, plain()],
+      [1, plain()],
+      [0, plain()],
+    ]),
+  );
+  assert.deepEqual(
+    [0, 1, 2, 3, 4].map((head) => countAt(trackOf(log, 0), head)),
+    [0, 1, 1, 1, 2],
+  );
   assert.equal(countAt(undefined, 3), 0);
 });
 
 test('a node keeps its place whatever else is proposed', () => {
-  const log = after(opening(), more(1, [
-    [0, tree([-1, 0], 'rn')], [0, tree([-1, -1, 0, 1], 'rann')], [0, tree([-1, 0, -1, 0], 'rnnn')],
-  ]));
+  const log = after(
+    opening(),
+    more(1, [
+      [0, tree([-1, 0], 'rn')],
+      [0, tree([-1, -1, 0, 1], 'rann')],
+      [0, tree([-1, 0, -1, 0], 'rnnn')],
+    ]),
+  );
   const [one, two, three] = trackOf(log, 0).steps.map((step) => step.places);
   assert.deepEqual([one[0], one[1]], [two[0], two[2]]);
   assert.deepEqual([three[0], three[1], three[2]], [one[0], one[1], two[1]]);

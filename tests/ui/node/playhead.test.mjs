@@ -3,13 +3,30 @@ import { test } from 'node:test';
 
 import { emptyLog, receive, trackOf, countAt } from '../../../playground/ui/browser/log.js';
 import {
-  atEnd, isLive, nextBoundary, position, previousBoundary, seek, tick, tickSeconds, toggle, walk,
+  atEnd,
+  isLive,
+  nextBoundary,
+  position,
+  previousBoundary,
+  seek,
+  tick,
+  tickSeconds,
+  toggle,
+  walk,
 } from '../../../playground/ui/browser/playhead.js';
 import { more, opening, plain } from './steps.mjs';
 
 // Lanes of the steps in order of arrival; the focused lane is 1 and finishes before lane 0 does.
 const ORDER = [0, 1, 0, 0, 1, 0, 1, 0, 0];
-const make = (end) => [opening(), more(1, ORDER.map((lane) => [lane, plain()]), end && { end }), ].reduce(receive, emptyLog());
+const make = (end) =>
+  [
+    opening(),
+    more(
+      1,
+      ORDER.map((lane) => [lane, plain()]),
+      end && { end },
+    ),
+  ].reduce(receive, emptyLog());
 const done = make('done');
 const live = make();
 
@@ -18,7 +35,10 @@ test('a step forward is one step of the focused lane', () => {
   const heads = [];
   for (let at = 0; at < 6; at += 1) heads.push((play = walk(play, done, 1, 1)).head);
   assert.deepEqual(heads, [2, 5, 7, 8, 9, 9]);
-  assert.deepEqual(heads.slice(0, 3).map((head) => countAt(trackOf(done, 1), head)), [1, 2, 3]);
+  assert.deepEqual(
+    heads.slice(0, 3).map((head) => countAt(trackOf(done, 1), head)),
+    [1, 2, 3],
+  );
 });
 
 test('steps back return where the steps forward came from', () => {
@@ -60,12 +80,16 @@ test('pausing a live run holds its position while steps go on arriving', () => {
 
 test('playback runs to the end and rests there', () => {
   let play = seek(done, 0);
-  for (let at = 1; at < ORDER.length; at += 1) assert.deepEqual(play = tick(play, done), { head: at, playing: true });
+  for (let at = 1; at < ORDER.length; at += 1) assert.deepEqual((play = tick(play, done)), { head: at, playing: true });
   assert.deepEqual(tick(play, done), atEnd);
 });
 
 test('the focused lane keeps the chosen speed, the others fall in between', () => {
-  for (const [from, until] of [[0, 2], [2, 5], [5, 7]]) {
+  for (const [from, until] of [
+    [0, 2],
+    [2, 5],
+    [5, 7],
+  ]) {
     let seconds = 0;
     for (let head = from; head < until; head += 1) seconds += tickSeconds({ head }, done, 1, 2);
     assert.ok(Math.abs(seconds - 0.5) < 1e-9);

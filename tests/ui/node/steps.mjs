@@ -10,11 +10,18 @@ export function chain(fates, own = 'corrected', rest = {}) {
   const accepted = [...fates].filter((fate) => fate === 'a').length;
   const n = fates.length;
   return {
-    nodes: n && { n, parent: [...fates].map((_, at) => at - 1), token: [...fates].map((_, at) => 10 + at), status: [...fates].map((fate) => FATES[fate]) },
+    nodes: n && {
+      n,
+      parent: [...fates].map((_, at) => at - 1),
+      token: [...fates].map((_, at) => 10 + at),
+      status: [...fates].map((fate) => FATES[fate]),
+    },
     emitted: {
       n: accepted + (own ? 1 : 0),
       token: [...Array(accepted).keys()].map((at) => 10 + at).concat(own ? [99] : []),
-      status: Array(accepted).fill(code('accepted')).concat(own ? [code(own)] : []),
+      status: Array(accepted)
+        .fill(code('accepted'))
+        .concat(own ? [code(own)] : []),
       text: ' x',
     },
     seconds: { forward: 0.01 },
@@ -32,8 +39,18 @@ export function tree(parents, fates, own = 'corrected') {
 }
 
 export const header = (lanes = 2) => ({
-  title: '', machine: '', recorded: '',
-  lanes: Array.from({ length: lanes }, (_, at) => ({ method: `m${at}`, title: `Lane ${at}`, settings: {}, models: {}, notices: [], prompt: 'Once', prompt_pieces: ['On', 'ce'] })),
+  title: '',
+  machine: '',
+  recorded: '',
+  lanes: Array.from({ length: lanes }, (_, at) => ({
+    method: `m${at}`,
+    title: `Lane ${at}`,
+    settings: {},
+    models: {},
+    notices: [],
+    prompt: 'Once',
+    prompt_pieces: ['On', 'ce'],
+  })),
 });
 
 export const opening = (run = 'a', lanes = 2) => ({ run, seq: 0, live: true, trace: header(lanes), notice: null });
