@@ -1,0 +1,1 @@
+"""What runs say when they are compared: divergence, costs, benchmarks."""
