@@ -57,11 +57,12 @@ class TransformersTarget:
         self.device: torch.device = next(model.get_input_embeddings().parameters()).device
         self.vocab_size = int(self.head.weight.shape[0])
         self.eos_ids = frozenset(_eos_ids(model) if eos_ids is None else eos_ids)
-        self.layer_types = set(getattr(config, "layer_types", None) or ["full_attention"])
-        if unknown := self.layer_types - {"full_attention", "sliding_attention"}:
+        kinds = getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)  # GPT-Neo's name
+        self.layer_types = set(kinds or ["full_attention"])
+        if unknown := self.layer_types - {"full_attention", "sliding_attention", "global"}:
             raise UserError(
-                f"{self.name} has layers of the kind {', '.join(sorted(unknown))}, whose state cannot be "
-                "rolled back after a rejected token. Choose a model with attention layers only."
+                f"{self.name} has layers of the kind {', '.join(sorted(unknown))}, which cannot read a token tree or "
+                "be rolled back after a rejected token. Choose a model with full or sliding attention only."
             )
         if getattr(model, "_is_stateful", False):
             raise UserError(
