@@ -127,9 +127,9 @@ def test_a_smaller_vocabulary_is_padded_and_a_token_beyond_it_ends_the_guessing(
     _, steps = run(target, DraftModel(draft, Autoregressive, 3, VOCAB), Sampling(1.0, seed=1), prompt=[1, 2], new=60)
     reasons = [step.reason for step in steps]
     first = next(at for at, step in enumerate(steps) if any(token.token >= 6 for token in step.emitted))
-    unknown = next(token.token for token in steps[first].emitted if token.token >= 6)
     assert all(step.nodes for step in steps[: first + 1])
-    assert set(reasons[first + 1 : -1]) == {f"the draft model does not know token {unknown}"}
+    assert len(reasons[first + 1 : -1]) > 5
+    assert set(reasons[first + 1 : -1]) <= {f"the draft model does not know token {unknown}" for unknown in (6, 7)}
 
 
 def test_where_the_draft_model_is_full_the_target_goes_on_alone():
@@ -190,5 +190,5 @@ def test_inner_steps_are_children_and_need_one_pass_a_token():
 def test_the_inner_rule_is_exact():
     target, draft = tables()
     drafter = DraftModel(draft, Autoregressive, 3, VOCAB)
-    session_of(target, drafter, Sampling(1.0))
+    session_of(target, drafter, Sampling(1.0)).step()
     assert drafter.session.rule is exact
