@@ -2,10 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import pytest
 import torch
 from hypothesis import settings
+
+from playground.errors import UserError
+from playground.models.catalog import Entry, load_catalog
+from playground.models.loading import LoadedModel, load_model
+from playground.models.placement import Placement
 
 # Never a time limit: these tests run beside other work. Fixed examples: a red run must be red again.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 torch.set_num_threads(1)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A real target and, where the catalog has one, its draft; loaded as the product loads them."""
+
+    target: LoadedModel
+    draft: LoadedModel | None
+
+
+@pytest.fixture(scope="session", params=["built-in", pytest.param("smollm2-135m", marks=pytest.mark.slow)])
+def family(request: pytest.FixtureRequest) -> Family:
+    """A catalog family in float32 on the CPU. One that is neither here nor can be fetched is skipped, saying why."""
+    entry = load_catalog().families[request.param]
+
+    def load(part: Entry | None) -> LoadedModel | None:
+        if part is None:
+            return None
+        try:
+            folder = part.source.fetch()
+        except UserError as error:
+            pytest.skip(str(error))
+        return load_model(part.id, folder, Placement(torch.device("cpu"), torch.float32))
+
+    target = load(entry.target)
+    assert target is not None
+    return Family(target, load(entry.draft))
