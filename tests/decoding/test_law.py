@@ -118,7 +118,7 @@ class TableDrafter(StatelessDrafter):
         left = list(Q_LIST[text[-2]][text[-1]])
         found: list[int] = []
         for at in range(self.siblings):
-            found.append(pick(left, uniform(self.seed, len(text) - 1, Purpose.DRAFT, node + at)))
+            found.append(pick(left, uniform(self.seed, len(text) - 1, Purpose.INNER, node + at)))
             left[found[-1]] = 0.0
         return found
 
@@ -186,7 +186,7 @@ class MergedSiblings(TableDrafter):
 
     def children(self, text: list[int], node: int) -> list[int]:
         q = Q_LIST[text[-2]][text[-1]]
-        numbers = [uniform(self.seed, len(text) - 1, Purpose.DRAFT, node + at) for at in range(self.siblings)]
+        numbers = [uniform(self.seed, len(text) - 1, Purpose.INNER, node + at) for at in range(self.siblings)]
         return list(dict.fromkeys(pick(q, u) for u in numbers))
 
 
@@ -213,15 +213,25 @@ def judged_by_raw_logits(view: TargetView, nodes: list[Node], q: Sequence[Tensor
     return exact(TargetView(view.raw, view.tree, view.ids, Sampling(1.0, seed=view.sampling.seed)), nodes, q)
 
 
-def reusing(taken: Purpose, instead_of: Purpose) -> Rule:
-    """Verification in which one random number serves two purposes."""
+class JudgesByTheDraw(TargetView):
+    """The random number that drew a token decides over it too."""
 
-    class Reused(TargetView):
-        def u(self, node: int, purpose: Purpose, index: int = 0) -> float:
-            return super().u(node, taken if purpose is instead_of else purpose, index)
+    def u(self, node: int, purpose: Purpose, index: int = 0) -> float:
+        return super().u(node, Purpose.INNER if purpose is Purpose.ACCEPT else purpose, index)
+
+
+class DrawsByTheJudgement(TargetView):
+    """The random number that rejected a token draws the one in its place."""
+
+    def u(self, node: int, purpose: Purpose, index: int = 0) -> float:
+        return super().u(node, Purpose.ACCEPT if purpose is Purpose.RESIDUAL else purpose, index)
+
+
+def seen_as(kind: type[TargetView]) -> Rule:
+    """The right rule over a view whose random numbers are reused."""
 
     def rule(view: TargetView, nodes: list[Node], q: Sequence[Tensor] | None) -> Verdict:
-        return exact(Reused(view.raw, view.tree, view.ids, view.sampling), nodes, q)
+        return exact(kind(view.raw, view.tree, view.ids, view.sampling), nodes, q)
 
     return rule
 
@@ -229,8 +239,8 @@ def reusing(taken: Purpose, instead_of: Purpose) -> Rule:
 MUTANTS: dict[str, tuple[Callable[[], Drafter], Rule, int]] = {
     "argmax judged by softmax": (lambda: ArgmaxWithSoftmax(3), exact, FEW),
     "raw logits": (lambda: TableDrafter(3), judged_by_raw_logits, FEW),
-    "the draft's random number judges it": (lambda: TableDrafter(1), reusing(Purpose.DRAFT, Purpose.ACCEPT), FEW),
-    "the judging number draws the residual": (lambda: TableDrafter(3), reusing(Purpose.ACCEPT, Purpose.RESIDUAL), FEW),
+    "the draft's random number judges it": (lambda: TableDrafter(1), seen_as(JudgesByTheDraw), FEW),
+    "the judging number draws the residual": (lambda: TableDrafter(3), seen_as(DrawsByTheJudgement), FEW),
     "unsure tokens dropped": (lambda: DropsTheUnsure(3), exact, FEW),
     "siblings merged": (lambda: MergedSiblings(2, 3), judged_by_the_whole_q, 3 * FEW),
     "siblings out of order": (lambda: SortedSiblings(2, 2), exact, FEW),
