@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from playground.decoding.trace import throughput
 from playground.errors import UserError
+
+if TYPE_CHECKING:  # the command line answers before torch is imported
+    from playground.run import Run
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 models_app = typer.Typer()
@@ -48,6 +53,7 @@ def generate(
     seed: Annotated[int, typer.Option(help="Same seed, same text.")] = 1,
     chat: Annotated[bool | None, typer.Option("--chat/--no-chat", help="Use the chat template.")] = None,
     system: Annotated[str | None, typer.Option(help="System prompt, with a chat template.")] = None,
+    companion: Annotated[list[str] | None, typer.Option(help="Prompt of another row of a batch; repeatable.")] = None,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given several times.")] = None,
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
@@ -72,41 +78,63 @@ def generate(
         chat=chat,
         system=system,
         stop=tuple(stop or ()),
+        companions=tuple(companion or ()),
         dtype=dtype,
         device=device,
         detail=trace is not None,
     )
-    with open_run(spec, ModelStore(progress=_progress)) as run:
-        for _, step in run:
-            if not as_json and step.row == 0:
-                print("".join(token.text for token in step.emitted), end="", flush=True)
-        if not as_json:
-            print()
+    with _trace_file(trace) as file, open_run(spec, ModelStore(progress=_progress)) as run:
+        try:
+            for _, step in run:
+                if not as_json and step.row == 0:
+                    print("".join(token.text for token in step.emitted), end="", flush=True)
+        finally:
+            if file is not None:  # also what there is of a run that failed or was interrupted
+                run.trace.write(file)
         for notice in run.trace.lanes[0].notices:
             _progress(notice)
-        if trace is not None:
-            with trace.open("w", encoding="utf-8") as file:
-                run.trace.write(file)
-        summary = run.summary(0)
         if as_json:
-            header = run.trace.lanes[0]
-            result = asdict(summary) | {
-                "text": run.text(0),
-                "prompt_token_ids": header.prompt_ids,
-                "method": header.method,
-                "models": header.models,
-                "settings": header.settings,
-                "notices": header.notices,
-            }
-            print(json.dumps(result, ensure_ascii=False))
+            print(json.dumps(_result(run), ensure_ascii=False))
         else:
-            rate = summary.draft_acceptance_rate
-            _progress(
-                f"{len(summary.output_token_ids)} tokens in {summary.target_forwards} target passes "
-                f"({summary.tokens_per_target_pass:.2f} a pass, prefill counted), "
-                + (f"acceptance rate {rate:.0%}, " if rate is not None else "nothing proposed, ")
-                + f"{summary.tokens_per_second:.1f} tokens/s, finish: {summary.finish_reason}"
-            )
+            print()
+            _progress(_sentence(run))
+
+
+def _trace_file(path: Path | None) -> AbstractContextManager[TextIO | None]:
+    """The file to write a trace to, opened before any work."""
+    if path is None:
+        return nullcontext()
+    try:
+        return path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"The trace cannot be written to {path}: {error.strerror}. Choose another file.") from error
+
+
+def _result(run: Run) -> dict[str, object]:
+    """What --json prints: the summary of the first sequence, who ran, and the other rows of a batch."""
+    lane = run.trace.lanes[0]
+    rows = [asdict(run.summary(0, row)) | {"text": run.text(0, row)} for row in range(int(lane.settings["batch"]))]
+    return rows[0] | {
+        "prompt_token_ids": lane.prompt_ids,
+        "method": lane.method,
+        "models": lane.models,
+        "settings": lane.settings,
+        "lossless": lane.lossless,
+        "notices": lane.notices,
+        "lane_tokens_per_second": throughput([step for _, step in run.trace.order]),
+        "other_rows": rows[1:],
+    }
+
+
+def _sentence(run: Run) -> str:
+    """The first sequence's summary in a line."""
+    summary, rate = run.summary(0), run.summary(0).draft_acceptance_rate
+    return (
+        f"{len(summary.output_token_ids)} tokens in {summary.target_forwards} target passes "
+        f"({summary.tokens_per_target_pass:.2f} a pass, prefill counted), "
+        + (f"acceptance rate {rate:.0%}, " if rate is not None else "nothing proposed, ")
+        + f"{summary.tokens_per_second:.1f} tokens/s, finish: {summary.finish_reason}"
+    )
 
 
 @models_app.callback(invoke_without_command=True)
@@ -144,6 +172,10 @@ def methods() -> None:
         print(f"{method.id:16} {method.summary}")
         for setting in method.settings:
             print(f"    {setting.name}={setting.default}  {setting.help}")
+        for name, preset in method.presets.items():
+            print(f"    preset {name}: " + " ".join(f"--set {key}={value}" for key, value in preset.items()))
+        if method.note:
+            print(f"    {method.note}")
 
 
 def main() -> None:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from torch import Tensor
-
 from playground.decoding.acceptance import Rule, Typical, exact
 from playground.decoding.drafting import Drafter
 from playground.decoding.target import TargetModel
@@ -19,14 +17,13 @@ from playground.drafters.draft_model import DraftModel
 from playground.drafters.early_exit import EarlyExit
 from playground.drafters.jacobi import Jacobi
 from playground.drafters.lookahead import Lookahead
-from playground.drafters.medusa import Medusa
+from playground.drafters.medusa import Heads, Medusa
 from playground.drafters.prompt_lookup import PromptLookup
 from playground.errors import UserError
 from playground.models.medusa_trees import Tree, load_tree
 
 Settings = Mapping[str, Value]
-Heads = Callable[[Tensor], Tensor]
-Law = Literal["ids", "distribution", "lossy"]
+Promise = Literal["ids", "distribution", "lossy"]
 
 
 @dataclass(frozen=True)
@@ -89,13 +86,17 @@ class LaneModels:
     num_heads: int = 0
     draft_heads: Heads | None = None
     num_draft_heads: int = 0
-    tree: Tree | None = None
-    draft_tree: Tree | None = None
+    tree: Tree = field(default_factory=lambda: load_tree("minimal-3"))
+    draft_tree: Tree = field(default_factory=lambda: load_tree("minimal-3"))
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to decode. `needs` names what it cannot run without; `guesses` what its nodes are under sampling."""
+    """A way to decode. `needs` names what it cannot run without; `guesses` what its nodes are under sampling.
+
+    `presets` are published settings by name, `note` is what a user should know, `refused` tells why a setting that one
+    might expect is not there.
+    """
 
     id: str
     title: str
@@ -104,12 +105,17 @@ class Method:
     settings: tuple[Setting, ...] = ()
     needs: frozenset[str] = frozenset()
     guesses: Literal["points", "distribution"] = "points"
-    sources: tuple[str, ...] = field(default=())
+    sources: tuple[str, ...] = ()
+    presets: Mapping[str, Settings] = field(default_factory=dict)
+    note: str = ""
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, given: Mapping[str, object]) -> dict[str, Value]:
         """All settings, with defaults for those not given. Raises UserError for an unknown name or a bad value."""
         known = {setting.name: setting for setting in self.settings}
         for name in given:
+            if name in self.refused:
+                raise UserError(f"{self.title} refuses {name}: {self.refused[name]}")
             if name not in known:
                 options = ", ".join(known) or "none"
                 raise UserError(f"{self.title} has no setting called {name!r}. Its settings: {options}.")
@@ -121,7 +127,7 @@ class Method:
             return Typical(float(settings["posterior_threshold"]), float(settings["posterior_alpha"]))
         return exact
 
-    def promise(self, settings: Settings, greedy: bool) -> Law:
+    def promise(self, settings: Settings, greedy: bool) -> Promise:
         """What the output has in common with autoregressive decoding: its ids, its distribution, or neither."""
         if settings.get("acceptance") == "typical" and not greedy:
             return "lossy"
@@ -135,9 +141,16 @@ def get_method(name: str) -> Method:
     return METHODS[name]
 
 
+NEEDS = {
+    "draft": "needs a draft model with the target's tokenizer. Choose one with --draft, or a family that has one.",
+    "heads": "needs Medusa heads that were trained for the target. Choose heads, or train them first.",
+    "draft_heads": "needs a draft model that has Medusa heads of its own. Choose its heads, or train them first.",
+}
+
+
 def _draft(models: LaneModels) -> TargetModel:
     if models.draft is None:
-        raise UserError("This method needs a draft model. Choose one with the same tokenizer as the target.")
+        raise UserError(f"This method {NEEDS['draft']}")
     return models.draft
 
 
@@ -146,24 +159,22 @@ def _draft_model(models: LaneModels, settings: Settings) -> Drafter:
     return DraftModel(_draft(models), Autoregressive, k, models.target.vocab_size, confidence)
 
 
-def _tree(settings: Settings, own: Tree | None) -> Tree:
-    """The tree that was asked for; "auto" is the one that came with the heads."""
+def _tree(settings: Settings, own: Tree) -> Tree:
+    """The tree that was asked for; "auto" is the heads' own."""
     spec = str(settings["tree"])
-    if spec != "auto":
-        return load_tree(spec)
-    return own or load_tree("minimal-3")
+    return own if spec == "auto" else load_tree(spec)
 
 
 def _medusa(models: LaneModels, settings: Settings) -> Drafter:
     if models.heads is None:
-        raise UserError("Medusa needs heads that were trained for the target. Choose heads, or train them first.")
+        raise UserError(f"This method {NEEDS['heads']}")
     return Medusa(models.heads, models.num_heads, _tree(settings, models.tree))
 
 
 def _medusa_draft(models: LaneModels, settings: Settings) -> Drafter:
     heads, count = models.draft_heads, models.num_draft_heads
     if heads is None:
-        raise UserError("Medusa as draft needs a draft model with Medusa heads. Choose its heads, or train them first.")
+        raise UserError(f"This method {NEEDS['draft_heads']}")
     tree = _tree(settings, models.draft_tree)
     k, confidence = int(settings["k"]), float(settings["confidence"])
     return DraftModel(_draft(models), lambda: Medusa(heads, count, tree), k, models.target.vocab_size, confidence)
@@ -201,7 +212,7 @@ CONFIDENCE = Setting(
     1,
 )
 MAX_NGRAM = Setting("max_ngram", "int", 3, "Longest ending of the text that is looked up.", 1, 16)
-TREE = Setting("tree", "text", "auto", "A tree preset, or a list of rank paths such as [[0],[0,0],[1]].")
+TREE = Setting("tree", "text", "auto", "auto (the heads' own tree), a preset, or rank paths such as [[0],[0,0],[1]].")
 BATCH = Setting("batch", "int", 1, "Sequences decoded together in one pass.", 1, 64)
 
 METHODS: dict[str, Method] = {
@@ -266,6 +277,9 @@ METHODS: dict[str, Method] = {
             ),
             needs=frozenset({"heads"}),
             sources=("Cai et al. 2024, arXiv 2401.10774",),
+            note="Exact acceptance is lossless also under sampling: one draw of the target per position decides. The "
+            "published code's nucleus mode is left out: it draws separately for every path of the tree and keeps the "
+            "luckiest, which favours the heads' guesses over what the target would have written.",
         ),
         Method(
             "lookahead",
@@ -283,11 +297,17 @@ METHODS: dict[str, Method] = {
                     "compatible",
                     "bool",
                     False,
-                    "Do as the published code does: at most N-1 tokens a step, its own fill.",
+                    "Do as the published code does: at most N-1 tokens a step.",
                 ),
                 BATCH,
             ),
             sources=("Fu et al. 2024, arXiv 2402.02057",),
+            presets={
+                f"W {window}, N {ngram}, G {guesses}": {"window": window, "ngram": ngram, "guesses": guesses}
+                for window, ngram, guesses in ((15, 5, 15), (15, 5, 5), (10, 5, 10), (7, 5, 7))
+            },
+            note="W times N is not the number of guesses: the window holds one Jacobi trajectory per column, and only "
+            "the n-grams that begin with the last token are checked.",
         ),
         Method(
             "jacobi",
@@ -306,6 +326,10 @@ METHODS: dict[str, Method] = {
             needs=frozenset({"draft", "draft_heads"}),
             guesses="distribution",
             sources=("Cai et al. 2024, arXiv 2401.10774", "Leviathan et al. 2023, arXiv 2211.17192"),
+            refused={
+                "acceptance": "the target compares its p with the draft's q, and typical acceptance inside the draft "
+                "would make that q wrong. The draft's own heads are always judged exactly."
+            },
         ),
         Method(
             "early-exit",

@@ -19,7 +19,7 @@ from playground.decoding.sampling import Sampling
 from playground.decoding.session import Session, decode, race
 from playground.decoding.trace import Lane, Step, Summary, Trace, Value, summarize
 from playground.errors import UserError
-from playground.methods import LaneModels, Method, get_method
+from playground.methods import NEEDS, LaneModels, Method, get_method
 from playground.models.catalog import Catalog, Parts, load_catalog
 from playground.models.loading import LoadedModel
 from playground.models.medusa_trees import Tree, load_tree, preset_for
@@ -29,6 +29,7 @@ from playground.models.store import LeasedHeads, ModelStore
 from playground.models.text import Pieces, StopStrings, TextStream, encode_prompt
 
 MOST_LANES = 8
+WARM_TOKENS = 8  # read and written before the clocks start, so that no lane pays for first calls
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,12 @@ class RunSpec:
 class _Lane:
     """The sequences of one lane, and the labels of their tokens."""
 
-    def __init__(self, sessions: Sequence[Session], pieces: Pieces, stop: Sequence[str], gate: Gate) -> None:
-        self.sessions, self.gate, self.pieces = sessions, gate, pieces
-        self.streams = [TextStream(pieces, continues=True) for _ in sessions]
-        self.stops = [StopStrings(pieces, stop, continues=True) for _ in sessions]
+    def __init__(
+        self, sessions: Sequence[Session], warm: Session, pieces: Pieces, stop: Sequence[str], gate: Gate
+    ) -> None:
+        self.sessions, self.warm, self.gate, self.pieces = sessions, warm, gate, pieces
+        self.streams = [TextStream(pieces, continues=True, stops=stop) for _ in sessions]
         self.known: set[int] = set()
-        for session, rule in zip(sessions, self.stops, strict=True):
-            session.ending.stop = rule if stop else None
 
     def label(self, step: Step) -> None:
         stream = self.streams[step.row]
@@ -106,10 +106,24 @@ class Run:
         self.trace, self._lanes, self._held = trace, lanes, held
 
     def __iter__(self) -> Iterator[tuple[int, Step]]:
-        for lane, step in race([decode(one.sessions, one.gate) for one in self._lanes]):
+        """Race the lanes, each warmed first. A lane that fails ends alone; the error is raised when all have ended."""
+        for one in self._lanes:
+            for _ in decode([one.warm], one.gate):
+                pass
+        failures: list[str] = []
+        for lane, step in race([self._guarded(at, failures) for at in range(len(self._lanes))]):
             self._lanes[lane].label(step)
             self.trace.order.append((lane, step))
             yield lane, step
+        if failures:
+            raise UserError(" ".join(failures))
+
+    def _guarded(self, lane: int, failures: list[str]) -> Iterator[Step]:
+        try:
+            yield from decode(self._lanes[lane].sessions, self._lanes[lane].gate)
+        except UserError as error:
+            failures.append(f"{self.trace.lanes[lane].title}: {error}")
+            self.trace.lanes[lane].notices.append(str(error))
 
     def __enter__(self) -> Self:
         return self
@@ -126,9 +140,8 @@ class Run:
         return summarize(self.trace.steps(lane, row))
 
     def text(self, lane: int, row: int = 0) -> str:
-        """The output text of a sequence so far, cut before the stop string that ended it."""
-        pieces = [token.text for step in self.trace.steps(lane, row) for token in step.emitted]
-        return "".join(self._lanes[lane].stops[row].cut(pieces))
+        """The output text of a sequence so far."""
+        return "".join(token.text for step in self.trace.steps(lane, row) for token in step.emitted)
 
 
 def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, allow_local: bool = True) -> Run:
@@ -146,11 +159,22 @@ def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, a
         method = get_method(lane.method)
         hybrid = "draft_heads" in method.needs
         parts = catalog.parts(lane.target, lane.draft, lane.heads, lane.draft_heads, hybrid, allow_local)
+        for need in sorted(method.needs):
+            if getattr(parts, need) is None:
+                raise UserError(f"{method.title} {NEEDS[need]} {lane.target!r} comes without.")
         asked.append((method, method.check(lane.settings), parts))
     with ExitStack() as held:
         lanes = [_open_lane(spec, sampling, *one, store, held) for one in asked]
-        trace = Trace([header for header, _ in lanes], machine())
-        trace.recorded = datetime.now(UTC).isoformat(timespec="seconds")
+        trace = Trace(
+            [header for header, _ in lanes],
+            machine=machine(),
+            recorded=datetime.now(UTC).isoformat(timespec="seconds"),
+            max_new_tokens=spec.max_new_tokens,
+            stop=list(spec.stop),
+            chat=spec.chat,
+            system=spec.system,
+            companions=list(spec.companions),
+        )
         return Run(trace, [lane for _, lane in lanes], held.pop_all())
 
 
@@ -178,34 +202,39 @@ def _open_lane(
         heads = held.enter_context(store.lease_heads(parts.heads, target))
         names["heads"] = parts.heads.name
         notices += [*heads.loaded.notices, *_told(check_heads(target, heads.loaded))]
-        models = replace(models, heads=heads, num_heads=heads.num_heads, tree=_tree(heads))
+        models = replace(models, heads=heads, num_heads=heads.num_heads, tree=_own_tree(heads))
     if "draft_heads" in method.needs and parts.draft_heads and draft is not None:
         heads = held.enter_context(store.lease_heads(parts.draft_heads, draft))
         names["draft_heads"] = parts.draft_heads.name
         notices += [*heads.loaded.notices, *_told(check_heads(draft, heads.loaded))]
-        models = replace(models, draft_heads=heads, num_draft_heads=heads.num_heads, draft_tree=_tree(heads))
+        models = replace(models, draft_heads=heads, num_draft_heads=heads.num_heads, draft_tree=_own_tree(heads))
 
     batch = int(settings["batch"])
     texts = [spec.prompt, *(spec.companions or (spec.prompt,)) * batch][:batch]
     prompts = [encode_prompt(target.tokenizer, text, spec.chat, spec.system) for text in texts]
-    executor = Executor(target.target, batch)
-    sessions = []
-    for row, prompt in enumerate(prompts):
-        drafter = method.build(models, settings)
-        # Rows of one batch differ in seed, so that the same prompt several times gives several texts.
-        session = Session(
+    for prompt in prompts:
+        if len(prompt) == target.target.context_length:
+            raise UserError(f"The prompt fills all {len(prompt)} tokens that {target.name} reads. Shorten it.")
+
+    def session(executor: Executor, row: int, prompt: list[int], length: int) -> Session:
+        return Session(
             executor,
-            drafter,
+            method.build(models, settings),
             prompt,
+            # Rows of one batch differ in seed, so that the same prompt several times gives several texts.
             replace(sampling, seed=sampling.seed + row),
             rule=method.rule(settings),
-            max_new_tokens=spec.max_new_tokens,
+            max_new_tokens=length,
+            stop=StopStrings(target.pieces, spec.stop, continues=True) if spec.stop else None,
             detail=spec.detail,
             row=row,
         )
-        sessions.append(session)
+
+    executor = Executor(target.target, batch)
+    sessions = [session(executor, row, prompt, spec.max_new_tokens) for row, prompt in enumerate(prompts)]
+    warm = session(Executor(target.target), 0, prompts[0][-WARM_TOKENS:], WARM_TOKENS)
     notices += sessions[0].drafter.notices
-    lane = _Lane(sessions, target.pieces, spec.stop, store.gate(target.target.device))
+    lane = _Lane(sessions, warm, target.pieces, spec.stop, store.gate(target.target.device))
     header = Lane(
         method=method.id,
         title=method.title,
@@ -247,7 +276,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _tree(heads: LeasedHeads) -> Tree:
+def _own_tree(heads: LeasedHeads) -> Tree:
     """The tree that came with the heads, else the published one for their base model."""
     return heads.loaded.tree or load_tree(preset_for(heads.loaded.base))
 

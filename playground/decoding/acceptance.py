@@ -29,6 +29,14 @@ class TargetView:
     def __init__(self, logits: Tensor, tree: TokenTree, ids: Sequence[int], sampling: Sampling) -> None:
         self.raw, self.tree, self.ids, self.sampling = logits, tree, ids, sampling
         self.position = len(ids)  # a session's ids grow once the verdict is in; this view stays where it was
+        self.penalised = sampling.repetition_penalty != 1
+        most = logits.max(-1)
+        if not torch.isfinite(most.values).all():
+            raise UserError(
+                "The target's logits are not finite numbers (NaN or infinity). Load the model in float32, "
+                "or choose another model."
+            )
+        self._argmax: list[int] = most.indices.tolist()
         self._logits: dict[int, Tensor] = {}
         self._p: dict[int, Tensor] = {}
 
@@ -40,15 +48,10 @@ class TargetView:
         if node not in self._logits:
             row = self.raw[node + 1 : node + 2]
             seen = None
-            if self.sampling.repetition_penalty != 1:
+            if self.penalised:
                 prefix = [*self.ids[: self.position], *self.tree.path_tokens(node)]
                 seen = seen_mask([prefix], self.raw)
             self._logits[node] = self.sampling.processed(row, seen)[0]
-            if not torch.isfinite(self._logits[node].amax()) or torch.isnan(self._logits[node]).any():
-                raise UserError(
-                    "The target's logits are not finite numbers (NaN or infinity). Load the model in float32, "
-                    "or choose another model."
-                )
         return self._logits[node]
 
     def p(self, node: int) -> Tensor:
@@ -60,7 +63,7 @@ class TargetView:
     def target_token(self, node: int) -> int:
         """The target's own next token after `node`: its argmax, or its draw at that position."""
         if self.sampling.greedy:
-            return int(self.logits(node).argmax())
+            return int(self.logits(node).argmax()) if self.penalised else self._argmax[node + 1]
         return draw(self.p(node), self.u(node, Purpose.TARGET))
 
     def u(self, node: int, purpose: Purpose, index: int = 0) -> float:
@@ -155,8 +158,7 @@ def speculative(view: TargetView, nodes: list[Node], q: Sequence[Tensor]) -> Ver
         remaining: Tensor | None = None
         for index, child in enumerate(children[at]):
             node = nodes[child]
-            remaining = q[child] if remaining is None else remaining
-            draft = remaining / remaining.sum()
+            draft = q[child] if remaining is None else remaining / remaining.sum()
             ratio = float(p[node.token] / draft[node.token]) if draft[node.token] > 0 else 0.0
             node.q, node.p = float(draft[node.token]), float(p[node.token])
             node.threshold, node.u = min(1.0, ratio), view.u(at, Purpose.ACCEPT, index)
@@ -165,7 +167,7 @@ def speculative(view: TargetView, nodes: list[Node], q: Sequence[Tensor]) -> Ver
                 break
             node.status, node.reason = Status.REJECTED, "u ≥ min(1, p/q)"
             p = residual_of(p, draft)
-            remaining = remaining.clone()
+            remaining = draft.clone()
             remaining[node.token] = 0
         if taken < 0:
             tested = bool(children[at])
@@ -184,7 +186,7 @@ def residual_of(p: Tensor, q: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Typical:
-    """Typical acceptance (Medusa, section 2.3.2): keep x if p(x) > min(epsilon, alpha * exp(-H)). LOSSY.
+    """Typical acceptance (Medusa, section 2.3.1): keep x if p(x) > min(epsilon, alpha * exp(-H)). LOSSY.
 
     The longest accepted path wins, ties by the sum of log p; the token after it is the target's argmax, as published.
     Without temperature it is the greedy rule, also as published.

@@ -1,4 +1,4 @@
-"""Keys and values of the tokens a model has read, in memory that is allocated once and written in place."""
+"""Keys and values of the tokens a model has read, in memory that is allocated ahead and written in place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class KVCache(Cache):
     def __init__(self, layers: int, rows: int = 1) -> None:
         self.lengths = [0] * rows
         self.slots = torch.zeros(rows, 0, dtype=torch.long)
+        self.capacity = 0
         self.start: int | None = None
+        self._placed: dict[torch.device, tuple[Tensor, Tensor]] = {}
         self.end = 0
         self.states = [_Layer(self) for _ in range(layers)]
         super().__init__(layers=list(self.states))
@@ -35,16 +37,33 @@ class KVCache(Cache):
     def begin(self, slots: Tensor, end: int) -> None:
         """Announce a forward: `slots` [rows, q] are where its tokens go, `end` how many slots attention reads."""
         self.slots, self.end = slots, end
+        self._placed.clear()
         # One sequence writes one run of slots: a slice is cheaper than an index.
         self.start = int(slots[0, 0]) if self.rows == 1 else None
+
+    def reserve(self, tokens: int) -> None:
+        """Room for sequences of `tokens`, taken at the next forward: a run that knows its length grows only once."""
+        self.capacity = max(self.capacity, tokens)
+
+    def placed(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """The announced slots [rows, q] and their rows [rows, 1] on `device`, brought there once per forward."""
+        if device not in self._placed:
+            slots = self.slots.to(device)
+            self._placed[device] = torch.arange(len(slots), device=device).unsqueeze(1), slots
+        return self._placed[device]
 
     @torch.inference_mode()  # the states were made in it, and may be written in it only
     def keep(self, row: int, offsets: Sequence[int]) -> None:
         """Take over the new slots at these offsets past the length, in this order; the rest is dropped."""
         length = self.lengths[row]
         if list(offsets) != list(range(len(offsets))):
+            source: dict[torch.device, Tensor] = {}
             for layer in self.states:
-                layer.move(row, length, offsets)
+                if layer.is_initialized:
+                    device = layer.keys.device
+                    if device not in source:
+                        source[device] = torch.tensor(offsets, dtype=torch.long, device=device) + length
+                    layer.move(row, length, source[device])
         self.lengths[row] = length + len(offsets)
 
     def rewind(self, row: int, length: int) -> None:
@@ -53,14 +72,9 @@ class KVCache(Cache):
             raise ValueError(f"cannot rewind {self.lengths[row]} cached tokens to {length}")
         self.lengths[row] = length
 
-    def nbytes(self) -> int:
-        """Bytes held by all layers."""
-        held = [layer for layer in self.states if layer.is_initialized]
-        return sum(layer.keys.nbytes + layer.values.nbytes for layer in held)
-
 
 class _Layer(CacheLayerMixin):
-    """One layer: keys and values [rows, kv_heads, capacity, head_dim], doubled when full."""
+    """One layer: keys and values [rows, kv_heads, capacity, head_dim], grown when full."""
 
     is_sliding = False
     keys: Tensor
@@ -89,26 +103,23 @@ class _Layer(CacheLayerMixin):
             self.keys[:, :, start : start + key_states.shape[2]] = key_states
             self.values[:, :, start : start + key_states.shape[2]] = value_states
         else:
-            slots = self.cache.slots.to(self.keys.device)
-            at = torch.arange(slots.shape[0], device=slots.device).unsqueeze(1)
+            at, slots = self.cache.placed(self.keys.device)
             self.keys[at, :, slots] = key_states.transpose(1, 2)
             self.values[at, :, slots] = value_states.transpose(1, 2)
         return self.keys[:, :, :end], self.values[:, :, :end]
 
     def _grow(self, needed: int) -> None:
-        capacity = max(needed + SPARE, 2 * self.keys.shape[2])
+        capacity = max(needed + SPARE, self.cache.capacity, 2 * self.keys.shape[2])
         for name in ("keys", "values"):
             old: Tensor = getattr(self, name)
             new = old.new_zeros(*old.shape[:2], capacity, old.shape[3])
             new[:, :, : old.shape[2]] = old
             setattr(self, name, new)
 
-    def move(self, row: int, length: int, offsets: Sequence[int]) -> None:
-        if not self.is_initialized or not offsets:
-            return
-        source = torch.tensor(offsets, device=self.keys.device) + length
+    def move(self, row: int, length: int, source: Tensor) -> None:
+        """Copy the states at slots `source` [n] to the n slots from `length` on."""
         for states in (self.keys, self.values):
-            states[row, :, length : length + len(offsets)] = states[row, :, source]
+            states[row, :, length : length + len(source)] = states[row, :, source]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.cache.end, 0

@@ -101,7 +101,9 @@ class Drafter(Protocol):
     """
 
     needs: Collection[int]
-    notices: Sequence[str]
+
+    @property
+    def notices(self) -> Sequence[str]: ...
 
     def start(self, prompt_ids: Sequence[int], sampling: Sampling) -> None: ...
 

@@ -69,8 +69,8 @@ class Executor:
                 positions[row, :used] = torch.tensor(one.positions)
                 mask[row, :used, :length] = True
                 mask[row, :used, length : length + used] = one.visible
-            for pad in range(used, width):
-                mask[row, pad, length + pad] = True  # a row that sees nothing would be NaN
+            # A row that sees nothing would be NaN: padding sees itself.
+            mask[row, used:, length + used : length + width].fill_diagonal_(True)
         slots = torch.tensor(lengths).unsqueeze(1) + torch.arange(width)
         self.cache.begin(slots, end)
         device = model.device

@@ -19,11 +19,10 @@ class Purpose(IntEnum):
     """What a uniform number is for. Each purpose has its own stream, so that no draw is used twice."""
 
     TARGET = 1  # the target's own token: plain, corrected or bonus
-    DRAFT = 2  # a token drawn from a draft distribution
-    ACCEPT = 3  # compared with p / q
-    RESIDUAL = 4  # the token drawn after a rejection
-    INNER = 5  # seeds the session of a draft model
-    FILL = 6  # initial contents of a window or block
+    ACCEPT = 2  # compared with p / q
+    RESIDUAL = 3  # the token drawn after a rejection
+    INNER = 4  # seeds the draws of a draft
+    FILL = 5  # initial contents of a block
 
 
 def uniform(seed: int, position: int, purpose: Purpose, index: int = 0) -> float:

@@ -20,6 +20,7 @@ from playground.decoding.tree import TokenTree
 from playground.errors import UserError
 
 PREFILL_CHUNK = 512
+WIDEST = 128  # rows of a pass for which room is reserved; a wider pass lets the cache grow
 
 
 class Session:
@@ -63,7 +64,11 @@ class Session:
         self._proposal = Proposal()
         self._judged: tuple[TargetView, list[int]] | None = None
         executor.cache.rewind(row, 0)
+        if max_new_tokens is not None:
+            executor.cache.reserve(self.prompt + room + WIDEST)
+        began = perf_counter()
         drafter.start(self.ids, self.sampling)
+        self._seconds.draft += perf_counter() - began
 
     @property
     def output(self) -> list[int]:
@@ -78,8 +83,13 @@ class Session:
         return [view.p(node) for node in nodes]
 
     def step(self) -> Step:
-        """One pass for this sequence alone."""
-        return advance([self])[0]
+        """One pass for this sequence alone, its prompt read first where that is still to be done."""
+        while True:
+            steps, failed = advance([self])
+            if failed is not None:
+                raise failed
+            if steps:
+                return steps[0]
 
     def rewind(self, count: int) -> None:
         """Take back the last `count` committed tokens, none of them the prompt's."""
@@ -102,12 +112,14 @@ class Session:
         chunk = self.ids[done : min(done + PREFILL_CHUNK, self.prompt - 1)]
         return Pass(chunk, range(done, done + len(chunk)), causal(len(chunk))) if chunk else None
 
-    def prefilled(self, chunk: Pass, rows: Rows, seconds: float) -> None:
-        """Take over a chunk of the prompt."""
+    def prefilled(self, chunk: Pass, rows: Rows, seconds: float, others: float) -> None:
+        """Take over a chunk of the prompt; `seconds` of its forward are this sequence's share, `others` the rest."""
+        began = perf_counter()
         kept = range(len(chunk.ids))
         self.executor.cache.keep(self.row, kept)
         self.drafter.observe(Outcome(chunk.positions[0], kept, rows))
-        self._seconds.prefill += seconds
+        self._seconds.prefill += seconds + perf_counter() - began
+        self._seconds.others += others
         self._forwards += 1
 
     def plan(self) -> Pass:
@@ -206,35 +218,56 @@ class Session:
         return emitted
 
 
-def advance(sessions: Sequence[Session]) -> list[Step]:
-    """One pass for sessions that share an executor; their prompts are read first where that is still to be done."""
+def advance(sessions: Sequence[Session]) -> tuple[list[Step], UserError | None]:
+    """One forward for sessions that share an executor: a chunk of their prompts, or else a pass and its Steps.
+
+    Where judging a sequence fails, that one ends and the error is handed back beside the others' Steps.
+    """
+    began = perf_counter()
     executor = sessions[0].executor
     layers = {layer for session in sessions for layer in session.layers}
-    while chunks := {session.row: chunk for session in sessions if (chunk := session.prefill()) is not None}:
-        began = perf_counter()
+    if chunks := {session.row: chunk for session in sessions if (chunk := session.prefill()) is not None}:
         rows = executor.run(chunks, layers)
-        shared = (perf_counter() - began) / len(chunks)
-        for session in sessions:
-            if session.row in chunks:
-                session.prefilled(chunks[session.row], rows[session.row], shared)
+        reading = [session for session in sessions if session.row in chunks]
+        shared = (perf_counter() - began) / len(reading)
+        for session in reading:
+            session.prefilled(chunks[session.row], rows[session.row], shared, shared * (len(reading) - 1))
+        return [], None
     passes = {session.row: session.plan() for session in sessions}
-    began = perf_counter()
+    ready = perf_counter()
     rows = executor.run(passes, layers)
-    shared = (perf_counter() - began) / len(sessions)
-    return [session.finished(passes[session.row], rows[session.row], shared, len(sessions)) for session in sessions]
+    shared = (perf_counter() - ready) / len(sessions)
+    steps: list[Step] = []
+    failed: UserError | None = None
+    for session in sessions:
+        try:
+            steps.append(session.finished(passes[session.row], rows[session.row], shared, len(sessions)))
+        except UserError as error:
+            session.finish, failed = "error", failed or error
+    if len(sessions) > 1:
+        wall = perf_counter() - began
+        for step in steps:
+            step.seconds.others += max(0.0, wall - (step.seconds.own - step.seconds.prefill))
+    return steps, failed
 
 
 def decode(sessions: Sequence[Session], gate: AbstractContextManager[object] | None = None) -> Iterator[Step]:
-    """Steps of the sessions until all have finished. `gate` is held during a pass: one computes per device."""
-    gate = gate or nullcontext()
+    """Steps of the sessions until all have finished. `gate` is held during a forward: one computes per device.
+
+    Raises UserError when a sequence fails, after the Steps that its pass gave the others.
+    """
+    gate, waited = gate or nullcontext(), 0.0
     while running := [session for session in sessions if session.finish is None]:
         asked = perf_counter()
         with gate:
-            waited = perf_counter() - asked
-            steps = advance(running)
+            waited += perf_counter() - asked
+            steps, failed = advance(running)
         for step in steps:
             step.seconds.wait = waited / len(steps)
             yield step
+        if failed is not None:
+            raise failed
+        waited = 0.0 if steps else waited
 
 
 def race(lanes: Sequence[Iterator[Step]]) -> Iterator[tuple[int, Step]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Annotated, TextIO, TypeAlias
 
@@ -71,7 +71,11 @@ class Emitted:
 
 @dataclass(slots=True)
 class Seconds:
-    """Seconds of a step by phase. `wait` is time spent queueing for the device and is not the lane's own."""
+    """Seconds of a step by phase.
+
+    `wait` is time spent queueing for the device and is not the lane's own. `others` is what the pass took for the
+    other sequences of its batch: not this sequence's share, but it could not go on before that.
+    """
 
     wait: Time = 0.0
     prefill: Time = 0.0
@@ -79,11 +83,17 @@ class Seconds:
     forward: Time = 0.0
     acceptance: Time = 0.0
     bookkeeping: Time = 0.0
+    others: Time = 0.0
 
     @property
     def own(self) -> float:
-        """Everything but waiting: what the lane's clock advances by."""
+        """This sequence's share of the pass: what the lane's clock advances by."""
         return self.prefill + self.draft + self.forward + self.acceptance + self.bookkeeping
+
+    @property
+    def elapsed(self) -> float:
+        """What this sequence took for the step, waiting for the device left out: the latency of a batched row."""
+        return self.own + self.others
 
 
 @dataclass(slots=True)
@@ -140,6 +150,14 @@ class Step:
         return len(self.nodes)
 
     @property
+    def depth(self) -> int:
+        """Greatest depth of a proposed node; 0 without a proposal."""
+        depths: list[int] = []
+        for node in self.nodes:
+            depths.append(1 + (depths[node.parent] if node.parent >= 0 else 0))
+        return max(depths, default=0)
+
+    @property
     def rows_discarded(self) -> int:
         """Rows of the pass (and of the cache) that did not stay."""
         return self.cache_before + self.rows - self.cache_after
@@ -151,7 +169,9 @@ class Summary:
 
     mean_acceptance_length = 1 + accepted / speculative steps; draft_acceptance_rate = accepted / proposed.
     tokens_per_target_pass = emitted / target_forwards, the prefill's forwards counted.
-    seconds is the sequence's own time (prefill counted, waiting not) and tokens_per_second = emitted / seconds.
+    acceptance_histogram[n] counts the speculative steps that accepted n tokens, up to the deepest proposal.
+    seconds is what the sequence took (prefill counted, waiting for the device not), tokens_per_second = emitted /
+    seconds; in a batch that is the rate of one row.
     """
 
     num_spec_steps: int
@@ -178,8 +198,8 @@ def summarize(steps: Sequence[Step]) -> Summary:
     drafted = [step.drafted for step in speculative]
     output = [token.token for step in steps for token in step.emitted]
     forwards = sum(step.forwards for step in steps)
-    seconds = sum(step.seconds.own for step in steps)
-    histogram = [0] * (max(accepted, default=-1) + 1)
+    seconds = sum(step.seconds.elapsed for step in steps)
+    histogram = [0] * (max((step.depth for step in speculative), default=-1) + 1)
     for count in accepted:
         histogram[count] += 1
     return Summary(
@@ -201,12 +221,18 @@ def summarize(steps: Sequence[Step]) -> Summary:
     )
 
 
+def throughput(steps: Sequence[Step]) -> float:
+    """Tokens per second of a whole lane: of all its sequences together, waiting for the device left out."""
+    seconds = sum(step.seconds.own for step in steps)
+    return sum(len(step.emitted) for step in steps) / seconds if seconds else 0.0
+
+
 Value: TypeAlias = str | int | float | bool
 
 
 @dataclass(slots=True)
 class Lane:
-    """Who ran: enough to run it again. `lossless` is 'ids', 'distribution' or 'lossy'."""
+    """Who ran. `lossless` is what the method promises of its output: 'ids', 'distribution', 'lossy', or 'unknown'."""
 
     method: str
     title: str
@@ -224,23 +250,33 @@ class Lane:
 
 @dataclass(slots=True)
 class Trace:
-    """One run of one or more lanes. `order` is the sequence of (lane, step) in which the steps happened."""
+    """One run of one or more lanes: with its lanes' settings, enough to run it again.
+
+    `order` is the sequence of (lane, step) in which the steps happened.
+    """
 
     lanes: list[Lane]
     machine: str = ""
     recorded: str = ""
     title: str = ""
     order: list[tuple[int, Step]] = field(default_factory=list)
+    max_new_tokens: Count = 0
+    stop: list[str] = field(default_factory=list)
+    chat: bool | None = None
+    system: str | None = None
+    companions: list[str] = field(default_factory=list)
 
     def steps(self, lane: int, row: int = 0) -> list[Step]:
         """The steps of one sequence of one lane."""
         return [step for at, step in self.order if at == lane and step.row == row]
 
+    def header(self) -> dict[str, JSON]:
+        """Everything but the steps, as JSON."""
+        return {item.name: _plain(getattr(self, item.name)) for item in fields(self) if item.name != "order"}
+
     def write(self, file: TextIO) -> None:
-        """One JSON object a line: the header, then every step. A run cut short is still readable."""
-        header = {"format": FORMAT, "version": VERSION, "title": self.title, "machine": self.machine}
-        header |= {"recorded": self.recorded, "lanes": [asdict(lane) for lane in self.lanes]}
-        file.write(_line(header))
+        """One JSON object a line: the header, every step, and a closing line that tells a whole file from a cut one."""
+        file.write(_line({"format": FORMAT, "version": VERSION, **self.header()}))
         for lane, step in self.order:
             file.write(_line({"lane": lane, "step": asdict(step)}))
         file.write(_line({"end": len(self.order)}))
@@ -260,7 +296,7 @@ def read_trace(lines: Iterable[str]) -> Trace:
         )
     if header.get("version") != VERSION:
         raise UserError(f"The trace has version {header.get('version')!r}; this playground reads version {VERSION}.")
-    known = {key: header[key] for key in ("title", "machine", "recorded", "lanes") if key in header}
+    known = {key: value for key, value in header.items() if key not in ("format", "version", "order")}
     trace = decode_value(Trace, known, f"line {number}")
     if not trace.lanes:
         raise UserError(f"Line {number} of the trace names no lane, so there is nothing to show. Save the run again.")
@@ -280,6 +316,13 @@ def read_trace(lines: Iterable[str]) -> Trace:
         f"The trace is cut off after {len(trace.order)} steps: its closing line is missing or does not "
         "match. Save the run again."
     )
+
+
+def _plain(value: object) -> JSON:
+    """A header field as JSON."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value  # type: ignore[return-value]
 
 
 def _numbered(lines: Iterable[str]) -> Iterator[tuple[int, str]]:

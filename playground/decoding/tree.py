@@ -46,15 +46,15 @@ class TreeShape:
     @cached_property
     def mask(self) -> Tensor:
         """bool [n, n]: which nodes a node may see, namely its ancestors and itself."""
-        seen = torch.eye(len(self.parents), dtype=torch.bool)
-        for node, parent in enumerate(self.parents):
-            if parent >= 0:
-                seen[node] |= seen[parent]
-        return seen
-
-    @cached_property
-    def is_chain(self) -> bool:
-        return self.parents == tuple(range(-1, len(self.parents) - 1))
+        size = len(self.parents)
+        seen = torch.zeros(size, size + 1, dtype=torch.bool)
+        # All nodes climb together; those that have arrived mark the spare column, which is its own parent.
+        parents = torch.tensor([*(parent if parent >= 0 else size for parent in self.parents), size])
+        at = nodes = torch.arange(size)
+        for _ in range(max(self.depths, default=0)):
+            seen[nodes, at] = True
+            at = parents[at]
+        return seen[:, :size]
 
     def path(self, node: int) -> list[int]:
         """Nodes from a child of the root down to `node`; empty for -1."""

@@ -19,8 +19,12 @@ class Cascade:
     def __init__(self, members: Sequence[Drafter]) -> None:
         self.members = members
         self.needs: Collection[int] = {layer for member in members for layer in member.needs}
-        self.notices: Sequence[str] = [notice for member in members for notice in member.notices]
         self.chosen: Drafter | None = None
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What the members have to say."""
+        return [notice for member in self.members for notice in member.notices]
 
     def start(self, prompt_ids: Sequence[int], sampling: Sampling) -> None:
         for member in self.members:
@@ -30,6 +34,8 @@ class Cascade:
         reasons = []
         for member in self.members:
             proposal = member.propose(context)
+            if proposal.side.ids:
+                raise ValueError("a member of a cascade proposed side tokens, which only its own pass could carry")
             if proposal.tree.tokens:
                 self.chosen = member
                 return proposal

@@ -42,21 +42,20 @@ class DraftModel(StatelessDrafter):
         self.vocab_size, self.confidence = vocab_size, confidence
 
     def start(self, prompt_ids: Sequence[int], sampling: Sampling) -> None:
-        inner = replace(sampling, seed=derived_seed(sampling.seed, Purpose.INNER))
-        self.session = Session(Executor(self.model), self.make_inner(), prompt_ids, inner, eos=False)
-        self.notices = self.session.drafter.notices
+        self.sampling = replace(sampling, seed=derived_seed(sampling.seed, Purpose.INNER))
+        self.drafter = self.make_inner()
+        self.notices = self.drafter.notices
+        self.session: Session | None = None
+        self.agreed = 0  # tokens that the inner session's text is known to share with the committed text
 
     def propose(self, context: Context) -> Proposal:
-        session, start = self.session, len(context.ids)
-        # Rejected drafts, the target's own tokens, a rewind: whatever came between, only the difference is redone.
-        same = _common_prefix(session.ids, context.ids)
-        session.rewind(len(session.ids) - same)
-        session.commit(context.ids[same:])
+        start = len(context.ids)
         k = min(self.k, context.room, self.model.context_length - start)
         if k <= 0:
             return Proposal(reason=f"the draft model's context of {self.model.context_length} tokens is full")
-        if (unknown := max(session.ids[session.executor.cache.lengths[0] :])) >= self.model.vocab_size:
+        if (unknown := max(context.ids[self.agreed :], default=0)) >= self.model.vocab_size:
             return Proposal(reason=f"the draft model does not know token {unknown}")
+        session = self._follow(context.ids)
         steps: list[Step] = []
         laws: list[Tensor] = []
         while len(laws) < k:
@@ -69,6 +68,25 @@ class DraftModel(StatelessDrafter):
         missing = self.vocab_size - self.model.vocab_size
         q = [F.pad(law, (0, missing)) if missing else law for law in laws[:k]]
         return Proposal(TokenTree.chain(session.ids[start:]), q, source="draft model", children=steps)
+
+    def rewind(self, count: int) -> None:
+        self.agreed = max(0, self.agreed - count)
+
+    def _follow(self, ids: Sequence[int]) -> Session:
+        """The inner session, its text made the committed one.
+
+        Rejected drafts, the target's own tokens, a rewind: whatever came between, only the difference is redone.
+        """
+        session, same = self.session, 0
+        if session is not None:
+            same = self.agreed + _common_prefix(session.ids[self.agreed :], ids[self.agreed :])
+        if session is None or same < session.prompt:
+            session = self.session = Session(Executor(self.model), self.drafter, ids, self.sampling, eos=False)
+        else:
+            session.rewind(len(session.ids) - same)
+            session.commit(ids[same:])
+        self.agreed = len(ids)
+        return session
 
 
 def _common_prefix(ours: Sequence[int], theirs: Sequence[int]) -> int:

@@ -101,8 +101,11 @@ def convert(file: Path, folder: Path, progress: Progress = quiet) -> None:
             quantization_config=GgufConfig(dequantize=True),
             dtype=info.dtype,
             local_files_only=True,
+            trust_remote_code=False,
         )
-        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(
+            file.parent, gguf_file=file.name, local_files_only=True, trust_remote_code=False
+        )
     except (ValueError, KeyError, IndexError, RuntimeError) as error:
         raise UserError(f"transformers cannot read {file.name} ({info.architecture}): {error}") from error
     progress(f"Saving {file.stem}", None)

@@ -37,6 +37,11 @@ class LoadedModel:
         return Pieces(self.tokenizer)
 
     @cached_property
+    def tokens(self) -> dict[int, str]:
+        """Every token of the tokenizer by its id."""
+        return {token: text for text, token in self.tokenizer.get_vocab().items()}
+
+    @cached_property
     def parameters(self) -> int:
         """Number of parameters, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.model.parameters())
@@ -46,7 +51,10 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """The tokenizer of a model folder, quick and without the weights. Raises UserError if it cannot be read."""
     ModelFolder(folder).check()
     try:
-        return cast(PreTrainedTokenizerBase, AutoTokenizer.from_pretrained(folder, local_files_only=True))
+        return cast(
+            PreTrainedTokenizerBase,
+            AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False),
+        )
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
         only_sentencepiece = (folder / "tokenizer.model").is_file() and not (folder / "tokenizer.json").is_file()
         hint = " It needs two packages: pip install sentencepiece protobuf." if only_sentencepiece else ""
@@ -105,7 +113,7 @@ def spread_map(folder: Path, dtype: torch.dtype, room: dict[int | str, int]) -> 
     from accelerate import infer_auto_device_map, init_empty_weights
 
     with init_empty_weights():
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         model = AutoModelForCausalLM.from_config(config, dtype=dtype)
         model.tie_weights()
     ends = (model.get_input_embeddings(), model.get_output_embeddings())

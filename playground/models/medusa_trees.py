@@ -11,6 +11,7 @@ from pathlib import Path
 from playground.errors import UserError
 
 Tree = list[list[int]]
+MOST_NODES = 512  # every node is a row of every pass
 PRESETS = Path(__file__).parents[2] / "assets" / "medusa_trees.json"
 
 
@@ -35,7 +36,7 @@ def load_tree(spec: str) -> Tree:
         return presets()[spec]
     try:
         tree = json.loads(spec)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"The Medusa tree is no JSON list: {error}. Write it like [[0], [0, 0], [1]].") from error
     check_tree(tree)
     return [list(path) for path in tree]
@@ -45,6 +46,8 @@ def check_tree(tree: object) -> None:
     """Raises UserError unless `tree` is a non-empty list of rank paths, each with its parent in the list."""
     if not isinstance(tree, list | tuple) or not tree:
         raise UserError("The Medusa tree is empty. Give at least one node, such as [[0]].")
+    if len(tree) > MOST_NODES:
+        raise UserError(f"The Medusa tree has {len(tree)} nodes; at most {MOST_NODES} are read. Leave some out.")
     for path in tree:
         if not (isinstance(path, list | tuple) and path and all(type(rank) is int and rank >= 0 for rank in path)):
             raise UserError(f"The Medusa tree holds {path!r}; a node is a list of ranks from 0, such as [0, 2].")

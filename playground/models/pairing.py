@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from transformers import PreTrainedTokenizerBase
-
 from playground.models.loading import LoadedModel
 from playground.models.medusa_heads import LoadedHeads
 
@@ -115,7 +113,7 @@ def rank_drafts(target: LoadedModel, drafts: Sequence[LoadedModel]) -> list[tupl
 
 
 def _different_tokens(target: LoadedModel, draft: LoadedModel) -> Finding | None:
-    ours, theirs = _tokens(target.tokenizer), _tokens(draft.tokenizer)
+    ours, theirs = target.tokens, draft.tokens
     for token in sorted(ours.keys() & theirs.keys()):
         if ours[token] != theirs[token]:
             return _error(
@@ -130,19 +128,19 @@ def _different_tokens(target: LoadedModel, draft: LoadedModel) -> Finding | None
 def _tokenizer_warnings(target: LoadedModel, draft: LoadedModel) -> list[Finding]:
     ours, theirs = target.tokenizer, draft.tokenizer
     findings = []
-    if extra := sorted(_tokens(ours).keys() ^ _tokens(theirs).keys()):
-        owner = target if extra[0] in _tokens(ours) else draft
+    if extra := sorted(target.tokens.keys() ^ draft.tokens.keys()):
+        owner = target if extra[0] in target.tokens else draft
         findings.append(
             _warning(
                 f"{len(extra)} tokens belong to one tokenizer only, the first is id {extra[0]} "
-                f"({_tokens(owner.tokenizer)[extra[0]]!r}, {owner.name}): they are never drafted."
+                f"({owner.tokens[extra[0]]!r}, {owner.name}): they are never drafted."
             )
         )
     if only := sorted(set(ours.all_special_ids) ^ set(theirs.all_special_ids)):
         owner, other = (target, draft) if only[0] in ours.all_special_ids else (draft, target)
         findings.append(
             _warning(
-                f"Id {only[0]} ({_tokens(owner.tokenizer).get(only[0])!r}) is a special token for {owner.name} and "
+                f"Id {only[0]} ({owner.tokens.get(only[0])!r}) is a special token for {owner.name} and "
                 f"an ordinary one for {other.name}: one may be a chat model and the other not."
             )
         )
@@ -168,10 +166,6 @@ def _tokenizer_warnings(target: LoadedModel, draft: LoadedModel) -> list[Finding
             )
         )
     return findings
-
-
-def _tokens(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
-    return {token: text for text, token in tokenizer.get_vocab().items()}
 
 
 def _named(model: LoadedModel) -> str:

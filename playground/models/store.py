@@ -195,17 +195,18 @@ class ModelStore:
                     f"{name} needs {size / 1e9:.1f} GB, and of the {self.limit / 1e9:.1f} GB for models "
                     f"{self._held_bytes() / 1e9:.1f} GB are in use by other runs. Wait for one to end."
                 )
-        while size > free_memory(device) and self._evict_oldest() is not None:
+        while size > free_memory(device) and self._evict_oldest(device) is not None:
             pass
 
     def _held_bytes(self) -> int:
         with self._changing:
             return sum(resident.size for resident in self._residents.values())
 
-    def _evict_oldest(self) -> int | None:
-        """Drops the least recently used model that no run uses; its size, or None if there is none."""
+    def _evict_oldest(self, device: torch.device | None = None) -> int | None:
+        """Drops the least recently used model (on `device`) that no run uses; its size, or None if there is none."""
         with self._changing:
-            key = next((key for key, resident in self._residents.items() if resident.leases == 0), None)
+            idle = (key for key, resident in self._residents.items() if resident.leases == 0)
+            key = next((key for key in idle if device in (None, key.device)), None)
             if key is None:
                 return None
             size = self._residents.pop(key).size

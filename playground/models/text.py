@@ -70,21 +70,27 @@ class TextStream:
     out. (Only where byte-fallback tokens spell invalid UTF-8 do we keep the valid characters among them, while
     the tokenizer gives up the whole run of bytes: a character once shown cannot be taken back.)
 
-    `continues` says that text comes before this list, so that a leading space is part of it.
+    `continues` says that text comes before this list, so that a leading space is part of it. Text that could begin
+    one of `stops` is held back until it is certain, so that nothing of a stop string is ever shown.
     """
 
-    def __init__(self, pieces: Pieces, continues: bool = False) -> None:
+    def __init__(self, pieces: Pieces, continues: bool = False, stops: Sequence[str] = ()) -> None:
         self._pieces = pieces
         self._at_start = not continues
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._stops = tuple(stops)
+        self._held = ""
 
     def push(self, ids: Sequence[int]) -> list[str]:
-        """One piece per id: "" for a special token and for one that leaves a character incomplete."""
-        return [self._push(token) for token in ids]
+        """One piece per id: "" for a special token and for one that leaves a character incomplete or uncertain."""
+        return [self._release(self._push(token)) for token in ids]
 
     def finish(self) -> str:
-        """What is left when no more ids come: � for a character that was never completed, usually ""."""
-        return self._utf8.decode(b"", final=True)
+        """What is left when no more ids come: text that was held back, up to a stop string if there is one, and �
+        for a character that was never completed. Usually ""."""
+        text = self._held + self._utf8.decode(b"", final=True)
+        self._held = ""
+        return text[: min((at for stop in self._stops if (at := text.find(stop)) >= 0), default=len(text))]
 
     def _push(self, token: int) -> str:
         raw = self._pieces.raw(token)
@@ -92,6 +98,20 @@ class TextStream:
             self._at_start = False
             raw = self._pieces.raw_first(token)
         return self._utf8.decode(raw)
+
+    def _release(self, text: str) -> str:
+        """What is certain of the text so far: all before a stop string, or before what could become one."""
+        text = self._held + text
+        certain = min((_certain(text, stop) for stop in self._stops), default=len(text))
+        self._held = text[certain:]
+        return text[:certain]
+
+
+def _certain(text: str, stop: str) -> int:
+    """Length of the longest start of `text` that holds no part of `stop`, even if more text follows."""
+    if (found := text.find(stop)) >= 0:
+        return found
+    return next(at for at in range(max(0, len(text) - len(stop) + 1), len(text) + 1) if stop.startswith(text[at:]))
 
 
 class StopStrings:
@@ -121,17 +141,6 @@ class StopStrings:
                 return at + 1, "stop"
             self._tail = text[max(0, len(text) - self._reach) :]
         return None
-
-    def cut(self, pieces: Sequence[str]) -> list[str]:
-        """`pieces` of the kept ids, shortened so that their text ends before the first stop string."""
-        text = "".join(pieces)
-        starts = [text.find(string) for string in self._strings]
-        room = min((start for start in starts if start >= 0), default=len(text))
-        kept = []
-        for piece in pieces:
-            kept.append(piece[:room])
-            room -= len(kept[-1])
-        return kept
 
 
 def encode_prompt(

@@ -140,7 +140,6 @@ def test_growth_keeps_what_was_there_and_is_rare() -> None:
         rows.apply(at % 2, "append", [at % VOCAB])
         capacities.add(rows.executor.cache.states[0].keys.shape[2])
     assert len(capacities) <= 2, "memory is doubled, not extended at every pass"
-    assert rows.executor.cache.nbytes() == 2 * 2 * 2 * 2 * max(capacities) * 8 * 4
     rows.check()
 
 

@@ -462,20 +462,43 @@ def test_the_gate_is_held_during_a_pass_and_never_while_a_step_is_looked_at() ->
     for step in decode([session], gate):
         assert not gate.held
         assert step.seconds.wait >= 0
-    assert gate.times == 5
+    assert gate.times == 1 + 5, "the prompt is read in a hold of its own, so that a long one lets others pass"
 
 
 def test_times_are_counted_once() -> None:
     """Shared passes are split evenly, so that the rows' own times add up to what was spent."""
     executor = Executor(tiny_target("llama"), 3)
     sessions = [Session(executor, Autoregressive(), PROMPT[: 2 + row], max_new_tokens=3, row=row) for row in range(3)]
-    steps = advance(sessions)
+    assert advance(sessions) == ([], None), "the prompts are read first, in a forward of their own"
+    steps, failed = advance(sessions)
+    assert failed is None
     assert {step.batch for step in steps} == {3}
     for step in steps:
         assert all(value >= 0 for value in (step.seconds.prefill, step.seconds.draft, step.seconds.forward))
         assert step.seconds.prefill > 0
-        assert step.seconds.own > 0
-    assert all(step.seconds.prefill == 0 for step in advance(sessions))
+        assert step.seconds.elapsed > step.seconds.own > 0, "a row of a batch waits for the others"
+    assert all(step.seconds.prefill == 0 for step in advance(sessions)[0])
+
+
+class Broken(Autoregressive):
+    """A drafter whose pass cannot be judged."""
+
+    def observe(self, outcome):
+        if outcome.emitted:
+            raise UserError("broken")
+
+
+def test_a_row_that_fails_takes_no_steps_from_the_others() -> None:
+    executor = Executor(tiny_target("llama"), 3)
+    drafters = (Autoregressive(), Broken(), Autoregressive())
+    sessions = [Session(executor, one, PROMPT, max_new_tokens=3, row=row) for row, one in enumerate(drafters)]
+    seen = []
+    with pytest.raises(UserError, match="broken"):
+        seen.extend(step.row for step in decode(sessions))
+    run = decode(sessions)
+    first = [next(run).row for _ in range(2)]
+    assert first == [0, 2], "the broken row has ended, its neighbours go on"
+    assert [session.finish for session in sessions] == [None, "error", None]
 
 
 def lane(*durations: float, wait: float = 0.0):

@@ -15,6 +15,7 @@ from playground.decoding.session import Session, decode
 from playground.decoding.table import TableTarget
 from playground.decoding.target import FINAL, TransformersTarget, check_architecture
 from playground.drafters.autoregressive import Autoregressive
+from playground.drafters.draft_model import DraftModel
 from playground.errors import UserError
 from tests.oracle import Guess, OracleDrafter
 from tests.tiny import ARCHITECTURES, SHAPE, VOCAB, tiny_model, tiny_target
@@ -187,3 +188,37 @@ def test_a_table_reads_its_visible_tokens_by_position(order: int) -> None:
         assert torch.equal(rows.logits([row])[0], target.table[tuple(text[-order:])])
     first = Executor(target).run({0: Pass([4], [0], causal(1))})[0]
     assert first.hidden[FINAL][0].long().tolist() == [0] * (order - 1) + [4]
+
+
+# --- padded vocabularies
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize(("ours", "drafts"), [(VOCAB, VOCAB + 16), (VOCAB, VOCAB), (VOCAB + 16, VOCAB)])
+def test_a_draft_with_more_or_fewer_logits_works_on_the_shared_ids(ours: int, drafts: int, temperature: float) -> None:
+    """Whichever of the two is padded: no token that the target lacks is proposed, and q is a law over the target's."""
+    target = TransformersTarget(tiny_model("llama", vocab=ours), eos_ids=())
+    draft = TransformersTarget(tiny_model("llama", seed=3, vocab=drafts), eos_ids=()).narrowed(min(ours, drafts))
+    drafter = DraftModel(draft, Autoregressive, 4, ours)
+    sampling = Sampling(temperature, seed=2)
+    session = Session(Executor(target), drafter, [5, 9, 3], sampling, max_new_tokens=60, detail=True)
+    steps = list(decode([session]))
+    nodes = [node for step in steps for node in step.nodes]
+    assert len(nodes) > 20
+    assert all(node.token < min(ours, drafts) for node in nodes)
+    for step in steps:
+        for visited in step.detail:
+            assert not visited.q or sum(q for _, q in visited.q) + visited.q_rest == pytest.approx(1, abs=1e-5)
+    if temperature == 0:
+        plain = Session(Executor(target), Autoregressive(), [5, 9, 3], sampling, max_new_tokens=60)
+        list(decode([plain]))
+        assert session.ids == plain.ids
+
+
+def test_a_narrowed_model_has_the_law_of_the_ids_it_keeps() -> None:
+    target = tiny_target("llama")
+    narrow = target.narrowed(50)
+    assert (narrow.vocab_size, target.vocab_size) == (50, VOCAB)
+    assert target.narrowed(VOCAB + 5).vocab_size == VOCAB
+    hidden = torch.randn(3, 32)
+    assert torch.equal(narrow.logits(hidden), target.logits(hidden)[:, :50])

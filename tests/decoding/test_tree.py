@@ -47,11 +47,6 @@ def test_mask_depths_paths_and_children_agree_with_climbing(shape: TreeShape) ->
     assert shape.path(-1) == []
 
 
-@given(shapes())
-def test_is_chain_means_one_child_each(shape: TreeShape) -> None:
-    assert shape.is_chain == (shape.depths == tuple(range(1, len(shape) + 1)))
-
-
 @given(shapes(), st.integers(-2, 8))
 def test_cut_keeps_exactly_the_shallow_nodes(shape: TreeShape, depth: int) -> None:
     tree = TokenTree(tuple(range(100, 100 + len(shape))), shape)
@@ -83,7 +78,7 @@ def test_a_tree_is_the_trie_of_its_paths_unless_siblings_repeat(tree: TokenTree)
 def test_a_chain_is_the_thin_tree() -> None:
     tree = TokenTree.chain([7, 8, 9])
     assert tree == TokenTree.from_paths([[7, 8, 9]])
-    assert tree.shape.is_chain
+    assert tree.shape.depths == tuple(range(1, len(tree) + 1))
     assert torch.equal(tree.shape.mask, torch.ones(3, 3, dtype=torch.bool).tril())
     assert tree.shape is chain_shape(3), "a fixed shape is worked out once"
 

@@ -124,14 +124,17 @@ class TestStopStrings:
     def run(self, tokenizer, ids, strings, block):
         """Feeds `ids` in blocks of `block`, as a run would; what was kept and how the text ends."""
         pieces = Pieces(tokenizer)
-        stop = StopStrings(pieces, strings)
+        stop, stream, text = StopStrings(pieces, strings), TextStream(pieces, stops=strings), ""
         for start in range(0, len(ids), block):
             end = min(start + block, len(ids))
-            if (found := stop(ids[:end], end - start)) is not None:
-                keep, reason = found
-                assert reason == "stop"
-                return keep, "".join(stop.cut(TextStream(pieces).push(ids[:keep])))
-        return None, "".join(stop.cut(TextStream(pieces).push(ids)))
+            found = stop(ids[:end], end - start)
+            keep, reason = found or (end, "stop")
+            assert reason == "stop"
+            text += "".join(stream.push(ids[start:keep]))
+            assert not any(string in text for string in strings), "what has been shown cannot be taken back"
+            if found is not None:
+                return keep, text + stream.finish()
+        return None, text + stream.finish()
 
     @pytest.mark.parametrize("block", [1, 2, 3, 5, 100])
     @pytest.mark.parametrize("strings", [["lazy"], ["e l"], ["dog", "fox jumps"], ["🎉"], ["n\n\ndef"], ["T"], ["no"]])
@@ -151,9 +154,15 @@ class TestStopStrings:
     def test_pieces_stay_aligned_with_the_ids(self, bpe):
         pieces = Pieces(bpe)
         ids = bpe.encode("The quick brown fox")
-        shown = StopStrings(pieces, ["ck br"]).cut(TextStream(pieces).push(ids))
+        shown = TextStream(pieces, stops=["ck br"]).push(ids)
         assert len(shown) == len(ids)
         assert "".join(shown) == "The qui"
+
+    def test_what_only_looked_like_a_stop_is_shown_at_last(self, bpe):
+        stream = TextStream(Pieces(bpe), stops=["fox jumped"])
+        text = "".join(stream.push(bpe.encode("The quick brown fox jump")))
+        assert text == "The quick brown "
+        assert text + stream.finish() == "The quick brown fox jump"
 
     def test_sentencepiece_spanning_tokens(self, sentencepiece):
         ids = sentencepiece.encode("in the sun", add_special_tokens=False)
