@@ -1,16 +1,17 @@
 """What travels from a run to the browser: JSON strings with the Steps of some 40 milliseconds.
 
-A run's first message has its `trace` header, the next ones `steps` as [lane, step] pairs, the last an `end`. All carry
-the `run` and a sequence number, so that the browser can tell a late, doubled or missing message. A `notice` may come
-alone. Steps are those of trace.py in compact form (fields at their default left out, lists of nodes and tokens by
-column) and lose nothing: the browser can write the trace file.
+A run's first message has its `header`, the first line of its trace file; the next ones have `steps` as [lane, step]
+pairs, the last an `end`. All carry the `run` and a sequence number, so that the browser can tell a late, doubled or
+missing message. A `notice` may come alone. Steps are those of trace.py in compact form (fields at their default left
+out, lists of nodes and tokens by column) and lose nothing: the browser can write the trace file.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, asdict, fields, replace
+from io import StringIO
 from time import monotonic
 from typing import Any, Literal
 
@@ -31,14 +32,14 @@ def notice(kind: Literal["progress", "error"], text: str) -> str:
 
 def whole(trace: Trace, run: str) -> str:
     """A finished trace in one message."""
-    return _message(run=run, seq=0, live=False, trace=_header(trace), steps=_pack_steps(trace.order), end="done")
+    return _message(run=run, seq=0, live=False, header=_header(trace), steps=_pack_steps(trace.order), end="done")
 
 
 def stream(
     trace: Trace, steps: Iterable[tuple[int, Step]], run: str, clock: Callable[[], float] = monotonic
 ) -> Iterator[str]:
     """A run as it happens: `trace` is its header, `steps` may take its time. A UserError ends it as a notice."""
-    yield _message(run=run, seq=0, live=True, trace=_header(trace), notice=None)
+    yield _message(run=run, seq=0, live=True, header=_header(trace), notice=None)
     seq = 1
     try:
         for batch in batches(steps, clock):
@@ -114,14 +115,12 @@ def _columns(items: Sequence[Node] | Sequence[Emitted]) -> Packed:
     return columns
 
 
-def _header(trace: Trace) -> Packed:
-    return {
-        "title": trace.title,
-        "machine": trace.machine,
-        "recorded": trace.recorded,
-        "lanes": [asdict(lane) for lane in trace.lanes],
-    }
+def _header(trace: Trace) -> str:
+    """The first line of the trace file, as text: a 64-bit seed would not survive being a number in the browser."""
+    file = StringIO()
+    replace(trace, order=[]).write(file)
+    return file.getvalue().partition("\n")[0]
 
 
 def _message(**parts: object) -> str:
-    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return json.dumps(parts, separators=(",", ":"), allow_nan=False)

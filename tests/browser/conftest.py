@@ -19,6 +19,7 @@ from playground.decoding.trace import Step, Trace
 from playground.run import RunSpec
 from playground.ui import page as page_module
 from tests.ui import traces
+from tests.ui.traces import write
 
 OpenPage = Callable[..., Page]
 
@@ -116,12 +117,6 @@ def open_page(chromium: Browser, address: str) -> Iterator[OpenPage]:
 def _check_request(url: str, address: str, wrong: list[str]) -> None:
     if not url.startswith((address, "data:", "blob:")):
         wrong.append(f"a request to {url}")
-
-
-def write(trace: Trace, path: Path) -> Path:
-    with open(path, "w", encoding="utf-8") as file:
-        trace.write(file)
-    return path
 
 
 def head(page: Page) -> int:

@@ -82,9 +82,9 @@ def test_a_click_on_a_token_goes_to_its_step(open_page):
 
 def test_number_keys_focus_a_lane(open_page):
     page = open_page()
-    assert text(page, "lane").startswith("Draft model")
+    assert text(page, "place").startswith("Draft model")
     page.keyboard.press("1")
-    page.wait_for_function("document.querySelector('[data-part=lane]').textContent.startsWith('Autoregressive')")
+    page.wait_for_function("document.querySelector('[data-part=place]').textContent.startsWith('Autoregressive')")
     page.keyboard.press("4")
     assert page.get_attribute(".lane.lane-1", "aria-current") == "true"
 

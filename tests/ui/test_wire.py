@@ -13,6 +13,7 @@ from playground.errors import UserError
 from playground.methods import METHODS
 from playground.ui import wire
 from tests.ui import traces
+from tests.ui.traces import write
 
 IN_BROWSER = """
 result = given.map((messages) => messages.reduce((all, text) => log.receive(all, JSON.parse(text)), log.emptyLog()));
@@ -35,6 +36,17 @@ def test_real_runs_of_every_method_come_back(in_node, temperature):
     runs = [traces.of_method(name, temperature) for name in METHODS]
     assert all(run.order for run in runs)
     assert back(in_node, [[wire.whole(run, "run")] for run in runs]) == runs
+
+
+def test_the_browser_writes_the_very_file_that_python_writes(in_node, tmp_path):
+    trace = traces.awkward()
+    trace.lanes[0].sampling["seed"] = 2**64 - 1
+    with open(write(trace, tmp_path / "trace.jsonl"), encoding="ascii") as file:
+        ours = file.read().splitlines()
+    (theirs,) = in_node(IN_BROWSER, [[wire.whole(trace, "run")]])
+    assert theirs[0] == ours[0]
+    assert list(map(json.loads, theirs)) == list(map(json.loads, ours))
+    assert all(line.isascii() for line in theirs)
 
 
 def test_a_stream_and_the_whole_trace_give_the_same_log(in_node):
@@ -118,7 +130,7 @@ def test_messages_are_numbered_from_the_header_on():
     messages = [json.loads(text) for text in wire.stream(traces.race(), traces.race().order, "abc")]
     assert [message["seq"] for message in messages] == list(range(len(messages)))
     assert {message["run"] for message in messages} == {"abc"}
-    assert "trace" in messages[0]
+    assert json.loads(messages[0]["header"])["machine"] == "a test"
 
 
 def test_a_user_error_in_the_middle_ends_the_run_as_a_sentence():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from pathlib import Path
+
 from hypothesis import strategies as st
 
 from playground.decoding.sampling import Sampling
@@ -73,6 +76,13 @@ def awkward() -> Trace:
     )
 
 
+def write(trace: Trace, path: Path) -> Path:
+    """Save a trace file and return its path."""
+    with open(path, "w", encoding="utf-8") as file:
+        trace.write(file)
+    return path
+
+
 def of_method(name: str, temperature: float = 0.0) -> Trace:
     """A real run of a method on a table model."""
     session, steps = run_method(
@@ -85,9 +95,9 @@ def of_method(name: str, temperature: float = 0.0) -> Trace:
 
 # ---- drawn at random ----------------------------------------------------------------------------------------------
 
-_text = st.text(max_size=6) | st.sampled_from(AWKWARD)
+_text = st.text(max_size=6) | st.sampled_from([*AWKWARD, "\ud83d half", "\u2028"])
 _p = st.none() | st.floats(0, 1)
-_seconds = st.builds(Seconds, *[st.floats(0, 5)] * 6)
+_seconds = st.builds(Seconds, *[st.floats(0, 5)] * len(fields(Seconds)))
 _tops = st.lists(st.tuples(st.integers(0, 99), st.floats(0, 1)), max_size=3)
 _visited = st.builds(
     Visited, st.integers(-1, 5), _tops, st.floats(0, 1), _tops, st.floats(0, 1), _tops, st.floats(0, 1)
@@ -121,6 +131,6 @@ def _steps(children: st.SearchStrategy[list[Step]]) -> st.SearchStrategy[Step]:
 
 steps = _steps(st.lists(_steps(st.just([])), max_size=2))
 traces = st.builds(
-    lambda order: Trace([lane(), lane("medusa", "Medusa")], "machine", "today", "title", order),
+    lambda order: Trace([lane(sampling={"seed": 2**64 - 1}), lane("medusa", "Medusa")], title="title", order=order),
     st.lists(st.tuples(st.integers(0, 1), steps), max_size=5),
 )

@@ -1,8 +1,17 @@
 // Numbers of a sequence after any number of steps. Names and formulas are those of `Summary` in trace.py.
 
-export const NO_TOTALS = { steps: 0, emitted: 0, forwards: 0, proposed: 0, accepted: 0, speculative: 0, seconds: 0 };
+export const NO_TOTALS = {
+  steps: 0,
+  emitted: 0,
+  forwards: 0,
+  proposed: 0,
+  accepted: 0,
+  speculative: 0,
+  seconds: 0,
+  own: 0,
+};
 
-// Seconds of a step that are the lane's own: everything but waiting for the device.
+// Seconds of a step that are the sequence's own share of it: neither waiting for the device nor the rest of its batch.
 export const ownSeconds = ({ prefill, draft, forward, acceptance, bookkeeping }) =>
   prefill + draft + forward + acceptance + bookkeeping;
 
@@ -16,7 +25,8 @@ export function addStep(totals, step) {
     proposed: totals.proposed + step.nodes.length,
     accepted: totals.accepted + (step.nodes.length ? acceptedIn(step) : 0),
     speculative: totals.speculative + (step.nodes.length ? 1 : 0),
-    seconds: totals.seconds + ownSeconds(step.seconds),
+    seconds: totals.seconds + ownSeconds(step.seconds) + step.seconds.others,
+    own: totals.own + ownSeconds(step.seconds),
   };
 }
 
@@ -28,4 +38,10 @@ export function ratios({ emitted, forwards, proposed, accepted, speculative, sec
     acceptanceRate: proposed ? accepted / proposed : null,
     meanAcceptanceLength: speculative ? 1 + accepted / speculative : null,
   };
+}
+
+// Tokens per second of all sequences of a lane together, each given by its totals.
+export function throughput(all) {
+  const sum = (name) => all.reduce((total, totals) => total + totals[name], 0);
+  return sum('own') ? sum('emitted') / sum('own') : null;
 }

@@ -62,7 +62,7 @@ function cost(step) {
   const told = [
     word('cost', {
       ms: ms(whole),
-      rows: step.rows,
+      rows: word('rows', { n: step.rows }),
       discarded: step.cache_before + step.rows - step.cache_after,
       before: step.cache_before,
       after: step.cache_after,

@@ -1,7 +1,7 @@
 // The lane cards: for each lane its title, three figures, its text and its step strip.
 
 import { h } from './dom.js';
-import { ratios } from './figures.js';
+import { NO_TOTALS, ratios, throughput } from './figures.js';
 import { countAt, trackOf } from './log.js';
 import { drawStrip, stepAt, stripRows } from './strip.js';
 import { drawTokens } from './tokens.js';
@@ -17,7 +17,10 @@ export function makeLanes(box, log, choose) {
   return function drawLanes({ log: now, head, lane, colours }) {
     const tracks = cards.map((_, at) => trackOf(now, at));
     const rows = stripRows(tracks);
-    cards.forEach((card, at) => drawCard(card, tracks[at], head, at === lane, rows, colours));
+    cards.forEach((card, at) => {
+      card.sequence.textContent = batch(now.lanes[at].tracks, head);
+      drawCard(card, tracks[at], head, at === lane, rows, colours);
+    });
   };
 }
 
@@ -33,6 +36,7 @@ function makeCard(lane, at, choose) {
       role: 'region',
       'aria-label': word('laneLabel', { n: at + 1, title: lane.title }),
     }),
+    sequence: h('span', { class: 'settings' }),
     strip: h('canvas', { class: 'strip', role: 'img' }),
     count: 0,
   };
@@ -49,6 +53,7 @@ function makeCard(lane, at, choose) {
         lane.title,
       ),
       h('span', { class: 'settings', title: Object.values(lane.models).join(' · ') }, describe(lane.settings)),
+      card.sequence,
     ),
     lane.notices.map((notice) => h('p', { class: 'lane-notice' }, notice)),
     h(
@@ -73,6 +78,13 @@ const describe = (settings) =>
   Object.entries(settings)
     .map(([name, value]) => `${name} ${value}`)
     .join(' · ');
+
+// A lane of several sequences shows the first, and says what they come to together.
+function batch(tracks, head) {
+  if (tracks.length < 2) return '';
+  const totals = tracks.map((track) => track.totals[countAt(track, head) - 1] ?? NO_TOTALS);
+  return word('sequence', { n: 1, total: tracks.length, together: digits(throughput(totals)) });
+}
 
 function drawCard(card, track, head, focused, rows, colours) {
   card.count = countAt(track, head);

@@ -2,7 +2,7 @@
 //
 // A log has lanes; a lane has tracks, one per sequence of its batch (nearly always one); a track has steps and the
 // running totals after each. `order` has them all as they arrived: a playhead is a position in it.
-// Messages are those of wire.py. `receive` alone changes a log.
+// `header` is the first line of its trace file, as text. Messages are those of wire.py. `receive` alone changes a log.
 
 import { STATUSES } from './statuses.js';
 import { NO_TOTALS, addStep } from './figures.js';
@@ -26,7 +26,7 @@ export function emptyLog() {
 // The log after `message`: the same object, or a new one when the message opens a run.
 export function receive(log, message) {
   if (message.notice !== undefined) log.notice = message.notice;
-  if (message.trace) log = open(message);
+  if (message.header) log = open(message);
   if (message.run === undefined || message.run !== log.run || log.end || message.seq < log.seq) return log;
   log.lost += message.seq - log.seq;
   log.seq = message.seq + 1;
@@ -42,9 +42,10 @@ export function stop(log) {
   return log;
 }
 
-function open({ run, seq, live, trace }) {
-  const lanes = trace.lanes.map((lane) => ({ ...lane, tracks: [] }));
-  return { ...emptyLog(), ...trace, run, seq, live, lanes };
+function open({ run, seq, live, header }) {
+  const { title, machine, recorded, lanes } = JSON.parse(header);
+  const log = { ...emptyLog(), run, seq, live, header, title, machine, recorded };
+  return { ...log, lanes: lanes.map((lane) => ({ ...lane, tracks: [] })) };
 }
 
 const newTrack = (prompt) => ({
@@ -90,7 +91,7 @@ function grow(shape, nodes) {
 
 // ---- the wire's compact form, undone -------------------------------------------------------------------------------
 
-const SECONDS = { wait: 0, prefill: 0, draft: 0, forward: 0, acceptance: 0, bookkeeping: 0 };
+const SECONDS = { wait: 0, prefill: 0, draft: 0, forward: 0, acceptance: 0, bookkeeping: 0, others: 0 };
 const NODE = { parent: -1, token: 0, status: 0, source: '', p: null, q: null, u: null, threshold: null, reason: '' };
 const EMITTED = { token: 0, status: 0, text: '' };
 const STEP = {
@@ -156,15 +157,11 @@ export const pieceOf = (track, token) => track.pieces.get(token) ?? `⟦${token}
 
 // ---- the trace file ------------------------------------------------------------------------------------------------
 
-const FORMAT = { format: 'speculative-decoding-trace', version: 1 };
-
-// The lines of the log as a trace file, as `Trace.write` gives them.
+// The lines of the log as a trace file: the header as it came, every step, and a closing line.
 export function traceLines(log) {
-  const { title, machine, recorded } = log;
-  const lanes = log.lanes.map(({ tracks, ...lane }) => lane);
-  return [
-    { ...FORMAT, title, machine, recorded, lanes },
-    ...log.order.map(({ lane, step: { places, ...step } }) => ({ lane, step })),
-    { end: log.order.length },
-  ].map((line) => JSON.stringify(line));
+  const steps = log.order.map(({ lane, step: { places, ...step } }) => ({ lane, step }));
+  return [log.header, ...[...steps, { end: steps.length }].map(ascii)];
 }
+
+const ascii = (value) =>
+  JSON.stringify(value).replace(/[\u007f-\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -14,20 +14,17 @@ export const position = (play, log) => Math.min(play.head ?? Infinity, log.order
 
 export const isLive = (log) => log.run !== null && !log.end;
 
-// The position at which the focused lane has made one step more; the next step of any lane once it has finished.
+// Stepping goes from boundary to boundary: the start, the end, and the ends of the focused lane's steps.
 export function nextBoundary(log, head, lane) {
   const track = trackOf(log, lane);
   const at = track?.at[countAt(track, head)];
-  return Math.min(log.order.length, (at ?? head) + 1);
+  return at === undefined ? log.order.length : at + 1;
 }
 
-// The position at which the focused lane had made one step less.
 export function previousBoundary(log, head, lane) {
   const track = trackOf(log, lane);
-  const count = countAt(track, head);
-  const finished = count === track?.at.length && head > track.at[count - 1] + 1;
-  if (finished || !count) return Math.max(0, head - 1);
-  return count > 1 ? track.at[count - 2] + 1 : 0;
+  const count = countAt(track, head - 1);
+  return count ? track.at[count - 1] + 1 : 0;
 }
 
 export const seek = (log, head) => ({ head: Math.max(0, Math.min(head, log.order.length)), playing: false });

@@ -23,7 +23,8 @@ export function stepAt(offset, count, width) {
 export function drawStrip(canvas, track, count, rows, colours) {
   const width = canvas.clientWidth;
   const height = (rows + 1) * PITCH + 3;
-  const scale = window.devicePixelRatio || 1;
+  // Projector mode zooms the page: draw as many pixels as there are on the screen.
+  const scale = (window.devicePixelRatio * canvas.getBoundingClientRect().width) / width || 1;
   canvas.style.height = `${height}px`;
   canvas.width = width * scale;
   canvas.height = height * scale;

@@ -8,7 +8,6 @@ import { word } from './words.js';
 
 const LEFT = 24;
 const TOP = 46;
-const MARK = 6;
 
 // Column and row of every place of a track's shape. A first child continues its parent's row, so the drafter's first
 // choice runs straight and its alternatives hang below; rows are never shared.
@@ -31,68 +30,61 @@ export function layOut(shape) {
   return { rows, depths, height: shape.roots.length ? next + 1 : 0, depth: Math.max(0, ...depths) };
 }
 
-// How much room a tree of so many rows gets: distance between rows, and whether nodes show their numbers and names.
+// How much room a tree of so many rows gets: distance between rows, size of marks, and what is written at them:
+// names and probabilities, names, or the names along the accepted path only.
 function density(rows) {
-  if (rows <= 2) return { pitch: 62, numbers: true, names: true };
-  if (rows <= 14) return { pitch: 30, numbers: false, names: true };
-  return { pitch: rows <= 28 ? 16 : 11, numbers: false, names: false };
+  if (rows <= 2) return { pitch: 62, size: 6, writing: 'numbers' };
+  if (rows <= 12) return { pitch: 30, size: 6, writing: 'names' };
+  const pitch = Math.max(7, Math.min(18, 340 / rows));
+  return { pitch, size: Math.min(6, 0.42 * pitch), writing: 'path' };
 }
 
 export function drawTree(box, track, count, tip) {
   const step = track.steps[count - 1];
   const plan = layOut(track.shape);
-  const { pitch, numbers, names } = density(plan.height);
+  const { pitch, size, writing } = density(plan.height);
   const column = Math.max(88, Math.min(170, (box.clientWidth - LEFT - 110) / (plan.depth + 1)));
   const x = (depth) => LEFT + depth * column;
   const y = (row) => TOP + row * pitch;
-  const ownY = y(plan.height - 1) + Math.max(34, pitch);
-  const width = x(plan.depth + 1) + 110;
+  const ownY = y(Math.max(0, plan.height - 1)) + Math.max(34, pitch);
+  const [width, height] = [x(plan.depth + 1) + 110, ownY + 22];
 
-  const where = step.nodes.map((_, at) => [x(plan.depths[step.places[at]]), y(plan.rows[step.places[at]])]);
-  const from = (parent) => (parent < 0 ? [x(0), y(0)] : where[parent]);
+  const root = [x(0), y(0)];
+  const where = step.places.map((place) => [x(plan.depths[place]), y(plan.rows[place])]);
+  const from = (node) => (node < 0 ? root : where[node]);
   const end = step.nodes.reduce((last, node, at) => (node.status === 'accepted' ? at : last), -1);
   const own = step.emitted.find((token) => token.status !== 'accepted');
-  const ownAt = [end < 0 ? x(1) : where[end][0] + column, ownY];
+  const ownAt = [from(end)[0] + column, ownY];
 
+  const drawn = step.nodes.map((node, at) => {
+    const named =
+      writing !== 'path' || node.status === 'accepted' || (node.status === 'rejected' && node.parent === end);
+    const marked = mark(where[at], node.status, size, (event) => tip.show(event, nodeFacts(track, node)));
+    if (named) write(marked, clip(label(pieceOf(track, node.token)), column), writing === 'path' ? 'over' : 'above');
+    if (writing === 'numbers') writeNumbers(marked, node);
+    return marked;
+  });
   const edges = step.nodes.map((node, at) => edge(from(node.parent), where[at], node.status));
   // The accepted path lies on top of the others.
   edges.sort((one, other) => one.classList.contains('accepted') - other.classList.contains('accepted'));
-  const marks = step.nodes.map((node, at) => {
-    const named = names || node.status === 'accepted' || (node.parent === end && node.status === 'rejected');
-    return mark(where[at], node.status, {
-      name: named ? clip(label(pieceOf(track, node.token)), column) : '',
-      above: names,
-      numbers: numbers
-        ? [
-            ['p', node.p],
-            ['q', node.q],
-          ]
-            .filter(([, value]) => value != null)
-            .map(([name, value]) => `${name} ${short(value)}`)
-        : [],
-      onEnter: (event) => tip.show(event, nodeFacts(track, node)),
-    });
-  });
+  const start = write(mark(root, 'plain', size), clip(label(lastPiece(track, count)), column), 'above');
+  const target = own && mark(ownAt, own.status, 6, (event) => tip.show(event, ownFacts(track, own)));
+  if (own) write(target, label(pieceOf(track, own.token)), 'beside');
 
+  const heading = (depth) => svg('text', { class: 'axis', x: x(depth) - 6, y: 11 }, word('ahead', { n: depth }));
   box.replaceChildren(
     svg(
       'svg',
-      { viewBox: `0 0 ${width} ${ownY + 22}`, width, height: ownY + 22, role: 'img', 'aria-label': word('treeLabel') },
-      svg('text', { class: 'axis', x: x(0) - MARK, y: 11 }, word('lastToken')),
-      Array.from({ length: plan.depth + 1 }, (_, at) =>
-        svg('text', { class: 'axis', x: x(at + 1) - MARK, y: 11 }, word('ahead', { n: at + 1 })),
-      ),
-      svg('line', { class: 'rule', x1: x(0) - MARK, x2: width, y1: ownY - 18, y2: ownY - 18 }),
-      svg('text', { class: 'axis', x: x(0) - MARK, y: ownY + 4 }, word('targetRow')),
+      { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': word('treeLabel') },
+      svg('text', { class: 'axis', x: x(0) - 6, y: 11 }, word('lastToken')),
+      Array.from({ length: plan.depth + 1 }, (_, at) => heading(at + 1)),
+      svg('line', { class: 'rule', x1: x(0) - 6, x2: width, y1: ownY - 18, y2: ownY - 18 }),
+      svg('text', { class: 'axis', x: x(0) - 6, y: ownY + 4 }, word('targetRow')),
       edges,
       own && edge(from(end), ownAt, own.status),
-      mark([x(0), y(0)], 'plain', { name: clip(label(lastPiece(track, count)), column), above: true }),
-      marks,
-      own &&
-        mark(ownAt, own.status, {
-          name: label(pieceOf(track, own.token)),
-          onEnter: (event) => tip.show(event, ownFacts(track, own)),
-        }),
+      start,
+      drawn,
+      target,
     ),
   );
 }
@@ -113,15 +105,30 @@ function edge([x0, y0], [x1, y1], status) {
   return svg('path', { class: `edge ${status}`, d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}` });
 }
 
-function mark([x, y], status, { name, above = false, numbers = [], onEnter = () => {} }) {
-  const size = status === 'rejected' ? MARK - 1.5 : MARK;
+function mark([x, y], status, size, onEnter = () => {}) {
+  const reach = Math.max(4, 1.5 * size);
   return svg(
     'g',
     { class: `node ${status}`, transform: `translate(${x} ${y})`, onpointerenter: onEnter },
-    svg('path', { class: 'mark', d: shapeOf(status, size) }),
-    name && svg('text', { class: 'name', ...(above ? { x: -MARK, y: -MARK - 6 } : { x: MARK + 6, y: 4.5 }) }, name),
-    numbers.map((text, line) => svg('text', { class: 'number', x: -MARK, y: 22 + 14 * line }, text)),
-    svg('rect', { class: 'reach', x: -9, y: -9, width: 18, height: 18 }),
+    svg('path', { class: 'mark', d: shapeOf(status, status === 'rejected' ? 0.75 * size : size) }),
+    svg('rect', { class: 'reach', x: -reach, y: -reach, width: 2 * reach, height: 2 * reach }),
+  );
+}
+
+const SPOTS = { above: { x: -6, y: -12 }, beside: { x: 12, y: 4.5 }, over: { x: 9, y: -3 } };
+
+function write(node, text, spot) {
+  node.prepend(svg('text', { class: `name ${spot}`, ...SPOTS[spot] }, text));
+  return node;
+}
+
+function writeNumbers(node, { p, q }) {
+  const known = [
+    ['p', p],
+    ['q', q],
+  ].filter(([, value]) => value != null);
+  known.forEach(([name, value], line) =>
+    node.prepend(svg('text', { class: 'number', x: -6, y: 22 + 14 * line }, `${name} ${short(value)}`)),
   );
 }
 

@@ -17,9 +17,11 @@ const EN = {
   tokensPerSecond: 'tokens / s',
   tokensPerPass: 'tokens / pass',
   accepted: 'accepted',
-  'help.tokensPerSecond': 'Emitted tokens divided by the seconds this lane itself has used, prompt included.',
+  'help.tokensPerSecond':
+    'Emitted tokens divided by the seconds that this sequence took, prompt included, waiting for the device left out.',
   'help.tokensPerPass': 'Emitted tokens divided by forward passes of the target, those over the prompt included.',
   'help.accepted': 'Share of the proposed tokens that entered the output.',
+  sequence: 'sequence {n} of {total}; together {together} tokens / s',
   laneLabel: 'Lane {n}: {title}',
   stripLabel: '{title}: step {n} of {total}, {accepted} of {proposed} proposals accepted',
   tokenTip: 'step {step} · {status} · token {token}',
@@ -82,7 +84,9 @@ const EN = {
   'phase.forward': 'target pass',
   'phase.acceptance': 'acceptance',
   'phase.bookkeeping': 'bookkeeping',
-  cost: '{ms} ms · {rows} rows in the pass, {discarded} discarded · cache {before} → {after}',
+  rows: '{n} rows',
+  'rows.one': '1 row',
+  cost: '{ms} ms · {rows} in the pass, {discarded} discarded · cache {before} → {after}',
   waited: 'waited {ms} ms for the device',
 
   'story.start': 'The prompt is about to be read. Step forward, or press Play.',

@@ -34,7 +34,7 @@ test('a step forward is one step of the focused lane', () => {
   let play = seek(done, 0);
   const heads = [];
   for (let at = 0; at < 6; at += 1) heads.push((play = walk(play, done, 1, 1)).head);
-  assert.deepEqual(heads, [2, 5, 7, 8, 9, 9]);
+  assert.deepEqual(heads, [2, 5, 7, 9, 9, 9]);
   assert.deepEqual(
     heads.slice(0, 3).map((head) => countAt(trackOf(done, 1), head)),
     [1, 2, 3],
@@ -45,7 +45,7 @@ test('steps back return where the steps forward came from', () => {
   let play = atEnd;
   const heads = [];
   for (let at = 0; at < 6; at += 1) heads.push((play = walk(play, done, 1, -1)).head);
-  assert.deepEqual(heads, [8, 7, 5, 2, 0, 0]);
+  assert.deepEqual(heads, [7, 5, 2, 0, 0, 0]);
 });
 
 test('ten steps are ten single ones', () => {
@@ -55,7 +55,7 @@ test('ten steps are ten single ones', () => {
 
 test('between two steps of the focused lane both directions lead to its boundaries', () => {
   assert.equal(nextBoundary(done, 3, 1), 5);
-  assert.equal(previousBoundary(done, 3, 1), 0);
+  assert.equal(previousBoundary(done, 3, 1), 2);
 });
 
 test('seeking stays within the run', () => {

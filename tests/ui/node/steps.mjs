@@ -38,20 +38,21 @@ export function tree(parents, fates, own = 'corrected') {
   return step;
 }
 
-export const header = (lanes = 2) => ({
-  title: '',
-  machine: '',
-  recorded: '',
-  lanes: Array.from({ length: lanes }, (_, at) => ({
-    method: `m${at}`,
-    title: `Lane ${at}`,
-    settings: {},
-    models: {},
-    notices: [],
-    prompt: 'Once',
-    prompt_pieces: ['On', 'ce'],
-  })),
-});
+const header = (lanes) =>
+  JSON.stringify({
+    title: '',
+    machine: '',
+    recorded: '',
+    lanes: Array.from({ length: lanes }, (_, at) => ({
+      method: `m${at}`,
+      title: `Lane ${at}`,
+      settings: {},
+      models: {},
+      notices: [],
+      prompt: 'Once',
+      prompt_pieces: ['On', 'ce'],
+    })),
+  });
 
-export const opening = (run = 'a', lanes = 2) => ({ run, seq: 0, live: true, trace: header(lanes), notice: null });
+export const opening = (run = 'a', lanes = 2) => ({ run, seq: 0, live: true, header: header(lanes), notice: null });
 export const more = (seq, steps, rest = {}) => ({ run: 'a', seq, steps, ...rest });
