@@ -28,7 +28,10 @@ Promise = Literal["ids", "distribution", "lossy"]
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a method, declared once: command line, page controls, links and sweeps are made from it."""
+    """One setting of a method, declared once: command line, page controls, links and sweeps are made from it.
+
+    `check` raises UserError for a text that does not say what it should.
+    """
 
     name: str
     kind: Literal["int", "float", "choice", "bool", "text"]
@@ -37,6 +40,7 @@ class Setting:
     minimum: float = -math.inf
     maximum: float = math.inf
     choices: tuple[str, ...] = ()
+    check: Callable[[str], object] | None = None
 
     def parse(self, value: object) -> Value:
         """`value`, perhaps typed as text, as this setting's kind. Raises UserError with what is allowed."""
@@ -46,6 +50,8 @@ class Setting:
             raise UserError(f"{self.name} is {value!r}; it must be {self._allowed()}.") from error
         if self.kind in ("int", "float") and not self.minimum <= float(parsed) <= self.maximum:
             raise UserError(f"{self.name} is {parsed}; it must be {self._allowed()}.")
+        if self.check is not None:
+            self.check(str(parsed))
         return parsed
 
     def _convert(self, value: object) -> Value:
@@ -212,7 +218,13 @@ CONFIDENCE = Setting(
     1,
 )
 MAX_NGRAM = Setting("max_ngram", "int", 3, "Longest ending of the text that is looked up.", 1, 16)
-TREE = Setting("tree", "text", "auto", "auto (the heads' own tree), a preset, or rank paths such as [[0],[0,0],[1]].")
+TREE = Setting(
+    "tree",
+    "text",
+    "auto",
+    "auto (the heads' own tree), a preset, or rank paths such as [[0],[0,0],[1]].",
+    check=lambda spec: spec == "auto" or load_tree(spec),
+)
 BATCH = Setting("batch", "int", 1, "Sequences decoded together in one pass.", 1, 64)
 
 METHODS: dict[str, Method] = {

@@ -1,0 +1,91 @@
+"""The command line as a user types it, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from playground.decoding.trace import read_trace, summarize
+
+PROJECT = Path(__file__).parents[1]
+
+
+def playground(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "playground", *arguments]
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=300)
+
+
+def test_generate_prints_one_json_object_and_writes_the_trace(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    done = playground(
+        *("generate", "--models", "built-in", "--method", "draft-model", "--prompt", "Once upon a time"),
+        *(
+            "--max-new-tokens",
+            "16",
+            "--temperature",
+            "0",
+            "--seed",
+            "1",
+            "--set",
+            "k=4",
+            "--json",
+            "--trace",
+            str(file),
+        ),
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert len(result["output_token_ids"]) == 16
+    assert result["settings"] == {"k": 4, "confidence": 0.0, "batch": 1}
+    assert result["models"] == {"target": "built-in-target", "draft": "built-in-draft"}
+    with file.open(encoding="utf-8") as lines:
+        trace = read_trace(lines)
+    steps = trace.steps(0)
+    assert summarize(steps).output_token_ids == result["output_token_ids"]
+    assert "".join(token.text for step in steps for token in step.emitted) == result["text"]
+    assert trace.lanes[0].prompt_ids == result["prompt_token_ids"]
+    assert any(step.detail for step in steps), "a trace carries the full detail"
+    assert "Loading" in done.stderr
+
+
+def test_generate_prints_the_text_on_stdout_and_the_rest_on_stderr() -> None:
+    plain = playground(
+        "generate", "--method", "prompt-lookup", "--prompt", "one two one two one", "--max-new-tokens", "8"
+    )
+    assert plain.returncode == 0, plain.stderr
+    assert "tokens/s" in plain.stderr
+    assert "tokens/s" not in plain.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--prompt", ""), "The prompt is empty"),
+        (("--prompt", "a", "--set", "k=0"), "k is 0; it must be a whole number from 1 to 64."),
+        (("--prompt", "a", "--set", "k"), "not of the form name=value"),
+        (("--prompt", "a", "--temperature", "nan"), "temperature is nan"),
+        (("--prompt", "a", "--method", "magic"), "There is no method called 'magic'"),
+        (("--prompt", "a", "--target", "./no-such-folder"), "no-such-folder"),
+        (("--prompt", "a", "--trace", "/no/such/folder/run.jsonl"), "The trace cannot be written"),
+        (("--prompt", "a", "--dtype", "float8"), "float8"),
+    ],
+)
+def test_bad_input_ends_with_a_sentence_and_status_2(arguments: tuple[str, ...], sentence: str) -> None:
+    done = playground("generate", *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_lists_name_every_method_and_family() -> None:
+    methods = playground("methods")
+    for name in ("autoregressive", "draft-model", "prompt-lookup", "medusa", "lookahead", "naive-batching"):
+        assert name in methods.stdout
+    models = playground("models")
+    assert "built-in" in models.stdout
+    assert "smollm2-135m" in models.stdout

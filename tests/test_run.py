@@ -1,0 +1,179 @@
+"""A run as a user asks for it, on the built-in models."""
+
+from __future__ import annotations
+
+import io
+from contextlib import closing
+
+import pytest
+
+from playground.decoding.trace import Status, read_trace, throughput
+from playground.drafters.autoregressive import Autoregressive
+from playground.errors import UserError
+from playground.methods import METHODS, Method
+from playground.models.store import ModelStore
+from playground.run import LaneSpec, Run, RunSpec, open_run
+
+PROMPT = "Once upon a time there was a little"
+
+
+@pytest.fixture(scope="module")
+def store() -> ModelStore:
+    return ModelStore()
+
+
+def run(store: ModelStore, *methods: str, **spec: object) -> Run:
+    """A run that has ended, with default settings and 24 tokens unless told otherwise."""
+    lanes = tuple(LaneSpec(method) for method in methods)
+    with open_run(RunSpec(PROMPT, lanes, **({"max_new_tokens": 24} | spec)), store) as opened:
+        list(opened)
+    return opened
+
+
+def test_text_and_labels_are_those_of_the_tokenizer(store: ModelStore) -> None:
+    done = run(store, "draft-model", temperature=1.0, detail=True)
+    (lane,) = done.trace.lanes
+    with store.lease(open_sources()["built-in-target"]) as model:
+        whole = model.tokenizer.decode([*lane.prompt_ids, *done.summary(0).output_token_ids])
+        assert whole == PROMPT + done.text(0)
+        labels = {token: text for _, step in done.trace.order for token, text in step.pieces.items()}
+        for _, step in done.trace.order:
+            for node in step.nodes:
+                assert labels[node.token] == model.pieces.piece(node.token)
+            for visited in step.detail:
+                assert all(token in labels for token, _ in (*visited.p, *visited.q, *visited.residual))
+
+
+def open_sources():
+    from playground.models.catalog import load_catalog
+
+    return {name: entry.source for name, entry in load_catalog().models.items()}
+
+
+def test_a_trace_says_enough_to_run_it_again(store: ModelStore) -> None:
+    done = run(store, "autoregressive", "draft-model", temperature=0.9, seed=7, stop=("\n\n",))
+    file = io.StringIO()
+    done.trace.write(file)
+    read = read_trace(file.getvalue().splitlines())
+    assert read == done.trace
+    again = RunSpec(
+        read.lanes[0].prompt,
+        tuple(LaneSpec(lane.method, lane.settings) for lane in read.lanes),
+        max_new_tokens=read.max_new_tokens,
+        stop=tuple(read.stop),
+        **read.lanes[0].sampling,
+    )
+    with open_run(again, store) as opened:
+        list(opened)
+    for lane in range(2):
+        assert opened.summary(lane).output_token_ids == done.summary(lane).output_token_ids
+
+
+def test_nothing_of_a_stop_string_is_ever_shown(store: ModelStore) -> None:
+    whole = run(store, "draft-model").text(0)
+    for width in (1, 3, 6):
+        stop = whole[8 : 8 + width]
+        done = run(store, "draft-model", stop=(stop,))
+        shown = ""
+        for step in done.trace.steps(0):
+            shown += "".join(token.text for token in step.emitted)
+            assert stop not in shown
+        assert shown == whole[: whole.index(stop)]
+        assert done.summary(0).finish_reason == "stop"
+
+
+def test_a_batch_has_companions_and_a_throughput_of_its_own(store: ModelStore) -> None:
+    done = run(store, "naive-batching", companions=("The king said", "def add(a, b):"))
+    solo = run(store, "autoregressive")
+    assert done.text(0) == solo.text(0)
+    texts = {done.text(0, row) for row in range(4)}
+    assert len(texts) >= 3, "the companions are other prompts"
+    steps = [step for _, step in done.trace.order]
+    rates = [done.summary(0, row).tokens_per_second for row in range(4)]
+    assert throughput(steps) > max(rates), "a row is slower than the batch as a whole"
+
+
+class Failing(Autoregressive):
+    """Breaks in its third step."""
+
+    def propose(self, context):
+        if len(context.ids) >= context.prompt + 2 and context.room > 10:
+            raise UserError("the third step is too much")
+        return super().propose(context)
+
+
+def test_a_lane_that_fails_ends_alone(store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Method(
+        "failing", "Failing", "Fails.", lambda models, settings: Failing(), METHODS["autoregressive"].settings
+    )
+    monkeypatch.setitem(METHODS, "failing", broken)
+    spec = RunSpec(PROMPT, (LaneSpec("failing"), LaneSpec("draft-model")), max_new_tokens=24)
+    seen = []
+    with open_run(spec, store) as opened, pytest.raises(UserError, match="Failing: the third step is too much"):
+        seen.extend(lane for lane, _ in opened)
+    assert seen.count(0) == 2
+    assert opened.summary(1).finish_reason == "length"
+    assert opened.trace.lanes[0].notices == ["the third step is too much"]
+    assert all(resident.leases == 0 for resident in store.resident())
+
+
+def test_leases_are_given_back_when_a_run_is_left(store: ModelStore) -> None:
+    spec = RunSpec(PROMPT, (LaneSpec("draft-model"),), max_new_tokens=24)
+    with closing(open_run(spec, store)) as opened:
+        next(iter(opened))
+        assert any(resident.leases for resident in store.resident())
+    assert all(resident.leases == 0 for resident in store.resident())
+
+
+def test_a_toy_method_runs_by_being_registered(store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = Method(
+        "toy", "Toy", "Guesses nothing.", lambda models, settings: Autoregressive(), METHODS["jacobi"].settings
+    )
+    monkeypatch.setitem(METHODS, "toy", toy)
+    done = run(store, "toy")
+    assert {token.status for step in done.trace.steps(0) for token in step.emitted} == {Status.PLAIN}
+
+
+class NoStore(ModelStore):
+    def lease(self, *args: object, **kwargs: object):
+        raise AssertionError("a model was asked for")
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (RunSpec(PROMPT, ()), "1 to 8 lanes"),
+        (RunSpec(PROMPT, (LaneSpec("autoregressive"),), max_new_tokens=0), "max_new_tokens is 0"),
+        (RunSpec(PROMPT, (LaneSpec("autoregressive"),), temperature=float("nan")), "temperature is nan"),
+        (RunSpec(PROMPT, (LaneSpec("autoregressive"),), top_p=0.0), "top_p is 0"),
+        (RunSpec(PROMPT, (LaneSpec("draft-model", {"k": 0}),)), "k is 0"),
+        (RunSpec(PROMPT, (LaneSpec("draft-model", {"k": 1000}),)), "k is 1000"),
+        (RunSpec(PROMPT, (LaneSpec("no-such-method"),)), "no method called 'no-such-method'"),
+        (RunSpec(PROMPT, (LaneSpec("draft-model", target="smollm2-135m"),)), "needs a draft model"),
+        (RunSpec(PROMPT, (LaneSpec("medusa-draft", {"acceptance": "typical"}),)), "refuses acceptance"),
+        (RunSpec(PROMPT, (LaneSpec("medusa", {"tree": "[[0,1]]"}),)), "not its parent"),
+    ],
+)
+def test_what_is_wrong_is_told_before_any_work(spec: RunSpec, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence.replace("[", r"\[")):
+        open_run(spec, NoStore())
+
+
+@pytest.mark.parametrize(("words", "sentence"), [(1200, "reads at most 1024"), (0, "empty")], ids=["too long", "empty"])
+def test_a_prompt_that_cannot_be_read_is_told(store: ModelStore, words: int, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        open_run(RunSpec("word " * words, (LaneSpec("autoregressive"),)), store)
+    assert all(resident.leases == 0 for resident in store.resident())
+
+
+def test_a_prompt_that_fills_the_context_is_told(store: ModelStore) -> None:
+    with store.lease(open_sources()["built-in-target"]) as model:
+        word = next(token for token in range(300, 4096) if model.tokenizer.decode([token]).isalpha())
+        text = model.tokenizer.decode([word])
+        ids = model.tokenizer.encode(text * 1024)
+        if len(ids) != 1024:  # the word merges with itself: take it apart
+            text = "\n"
+            ids = model.tokenizer.encode(text * 1024)
+    spec = RunSpec(text * 1024, (LaneSpec("autoregressive"),))
+    with pytest.raises(UserError, match="fills all 1024 tokens" if len(ids) == 1024 else "at most"):
+        open_run(spec, store)
