@@ -21,6 +21,7 @@ from playground.decoding.trace import Emitted, Seconds, Status, Step, summarize
 from playground.decoding.tree import TokenTree
 from playground.drafters.autoregressive import Autoregressive
 from playground.drafters.base import StatelessDrafter
+from playground.drafters.draft_model import DraftModel
 from playground.errors import UserError
 from tests.oracle import Guess, OracleDrafter
 from tests.tiny import ARCHITECTURES, CONTEXT, VOCAB, tiny_target
@@ -211,6 +212,39 @@ def check_cut(session: Session, steps: list[Step], whole: list[int], length: int
         session.ending.room = length + 6
         list(decode([session]))
         assert session.output == whole[: length + 6]
+
+
+# --- nested sessions: a draft that is the target itself must be right whatever came between
+
+
+def nested(target: TargetModel) -> DraftModel:
+    """A draft model in a draft model, all of them the target."""
+    return DraftModel(target, lambda: DraftModel(target, Autoregressive, 2, VOCAB), 3, VOCAB)
+
+
+@EVERY_SAMPLING
+@pytest.mark.parametrize("name", ["table", "llama", "gemma3"])
+def test_sessions_in_sessions_keep_the_thread(name: str, sampling: Sampling) -> None:
+    """Blocks cut by a stop, tokens taken back, tokens told from outside: a thread lost would show as a rejection."""
+    target = target_of(name)
+    ends = [0]
+
+    def stop(ids: Sequence[int], new: int) -> tuple[int, str] | None:
+        return (ends[-1], "stop") if len(ids) >= ends[-1] else None
+
+    session = Session(Executor(target), nested(target), PROMPT, sampling, max_new_tokens=90, stop=stop)
+    for leg, (back, told) in enumerate([(0, []), (3, []), (0, [1]), (4, [7, 8, 9]), (1, []), (0, []), (6, [1])]):
+        ends.append(len(session.output) + 5 + leg)
+        for step in decode([session]):
+            right = step.accepted + sum("cut off" in node.reason for node in step.nodes)
+            assert right == len(step.nodes) == 3
+            for child in step.children:
+                assert child.accepted == len(child.nodes), "inside too"
+        assert session.finish == "stop"
+        session.rewind(back)
+        session.commit(told)
+        session.finish = None
+    assert any(grandchild for child in step.children for grandchild in child.children)
 
 
 # --- rewinding, committing, the ends of the context
