@@ -41,7 +41,7 @@ function stepElement(track, at) {
 // A leading blank stays outside the mark: inside, it would leave a coloured stub where a line wraps.
 function tokenNodes(at, text, { token, status }) {
   const title = word('tokenTip', { step: at + 1, status: word(`status.${status}`), token });
-  if (!text) return [h('span', { class: `token part ${status}`, title: `${title} · ${word('partOfCharacter')}` })];
+  if (!text) return [h('span', { class: `token part ${status}`, title: `${title} · ${word('textless')}` })];
   const blank = /^ (?=\S)/.test(text) ? ' ' : '';
   // What did not enter the text must not break its lines either.
   const shown = status === 'rejected' ? label(text.slice(blank.length)) : lineBreaks(text.slice(blank.length));

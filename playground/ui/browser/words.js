@@ -25,7 +25,7 @@ const EN = {
   laneLabel: 'Lane {n}: {title}',
   stripLabel: '{title}: step {n} of {total}, {accepted} of {proposed} proposals accepted',
   tokenTip: 'step {step} · {status} · token {token}',
-  partOfCharacter: 'part of the next character',
+  textless: 'no text of its own: part of a character, or of a stop string',
 
   'status.proposed': 'proposed',
   'status.accepted': 'accepted',
