@@ -77,12 +77,12 @@ def test_greedy_output_of_every_architecture_is_that_of_generate(name: str, pena
     model = tiny_model(name)
     target = TransformersTarget(model, eos_ids=())
     draft = TransformersTarget(tiny_model("llama", seed=7), eos_ids=())
-    for length in (1, 3, 6, 7, 40):
+    for length in (1, 6, 40):
         prompt = [(7 * at + length) % VOCAB for at in range(length)]
-        expected = generated(model, prompt, penalty, new=60)
-        assert len(expected) == 60
+        expected = generated(model, prompt, penalty, new=40)
+        assert len(expected) == 40
         for drafter in (Autoregressive(), PromptLookup(3, 2), DraftModel(draft, Autoregressive, 3, VOCAB)):
-            assert decoded(target, drafter, prompt, penalty, new=60)[0] == expected
+            assert decoded(target, drafter, prompt, penalty, new=40)[0] == expected
 
 
 # --- assisted generation, step by step
