@@ -95,7 +95,9 @@ lanes = st.builds(
 def traces(draw: st.DrawFn) -> Trace:
     lanes_ = draw(st.lists(lanes, min_size=1, max_size=2))
     order = draw(st.lists(st.tuples(st.integers(0, len(lanes_) - 1), nested), max_size=3))
-    return Trace(lanes_, draw(texts), draw(texts), draw(texts), order)
+    several = st.lists(texts, max_size=2)
+    asked = (draw(counts), draw(several), draw(st.none() | st.booleans()), draw(st.none() | texts), draw(several))
+    return Trace(lanes_, draw(texts), draw(texts), draw(texts), order, *asked)
 
 
 def written(trace: Trace) -> str:
@@ -212,6 +214,10 @@ def test_another_version_is_told(version: object) -> None:
         ({"lanes": {}}, "line 1.lanes"),
         ({"lanes": [3]}, r"line 1.lanes\[0\] holds 3"),
         ({"title": 3}, "line 1.title holds 3, where str belongs"),
+        ({"max_new_tokens": -1}, "line 1.max_new_tokens holds -1"),
+        ({"stop": "x"}, "line 1.stop holds 'x'"),
+        ({"chat": 1}, "line 1.chat holds 1, where bool or NoneType belongs"),
+        ({"surprise": 1}, "line 1 has a field 'surprise'"),
     ],
 )
 def test_a_broken_header_is_told(change: dict[str, object], saying: str) -> None:
