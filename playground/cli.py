@@ -163,6 +163,58 @@ def fetch_model(name: Annotated[str, typer.Argument(help="A family, a model, a h
         print(source.fetch(_progress))
 
 
+@app.command("train-family")
+def train_built_in_family(
+    books: Annotated[Path, typer.Option(help="Folder with the training text; the model cards name its source.")],
+    work: Annotated[Path, typer.Option(help="Folder for checkpoints; run again with the same one to resume.")],
+    out: Annotated[Path, typer.Option(help="Folder that the finished models are written to.")],
+) -> None:
+    """Train the built-in family: target, draft and small target. Takes hours on a CPU and can be killed at any time."""
+    from playground.training.family import train_family
+
+    train_family(books, work, out)
+
+
+@app.command()
+def deploy(
+    method: Annotated[str, typer.Option(help="A method's id.")],
+    target: Annotated[str, typer.Option(help="Hub id or folder of the target, as the engine will load it.")],
+    draft: Annotated[str | None, typer.Option(help="Hub id or folder of the draft model.")] = None,
+    heads: Annotated[str | None, typer.Option(help="Medusa heads.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A setting of the method: name=value.")] = None,
+    engine: Annotated[str | None, typer.Option(help="One engine only; without it, all of them.")] = None,
+    tensor_parallel: Annotated[int, typer.Option(help="GPUs that share each layer.")] = 1,
+    pipeline_parallel: Annotated[int, typer.Option(help="Groups of GPUs that share the stack of layers.")] = 1,
+    nodes: Annotated[int, typer.Option(help="Machines.")] = 1,
+) -> None:
+    """What serving engines take for a method and its settings, as Markdown."""
+    from playground.deploy.export import deploy_text
+
+    print(
+        deploy_text(
+            method,
+            target,
+            settings=_settings(settings or []),
+            draft=draft,
+            heads=heads,
+            engine=engine,
+            tensor_parallel=tensor_parallel,
+            pipeline_parallel=pipeline_parallel,
+            nodes=nodes,
+        )
+    )
+
+
+@app.command()
+def translate(
+    command: Annotated[str, typer.Argument(help="An old command or Python call; - reads standard input.")],
+) -> None:
+    """An old speculative-decoding command in today's words, key by key."""
+    from playground.deploy.translate import translate_text
+
+    print(translate_text(sys.stdin.read() if command == "-" else command))
+
+
 @app.command()
 def methods() -> None:
     """List the methods and their settings."""
