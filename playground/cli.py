@@ -163,6 +163,43 @@ def fetch_model(name: Annotated[str, typer.Argument(help="A family, a model, a h
         print(source.fetch(_progress))
 
 
+@app.command("batch-curve")
+def measure_batches(
+    method: Annotated[str, typer.Option(help="A method's id.")] = "draft-model",
+    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
+    prompt: Annotated[str, typer.Option(help="The first row's prompt.")] = "Once upon a time",
+    companion: Annotated[list[str] | None, typer.Option(help="Prompt of another row; repeatable.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A setting of the method: name=value.")] = None,
+    sizes: Annotated[str, typer.Option(help="Batch sizes, separated by commas.")] = "1,2,4,8",
+    rounds: Annotated[int, typer.Option(help="Races per size; the median counts.")] = 3,
+    max_new_tokens: Annotated[int, typer.Option(help="Tokens per row.")] = 64,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
+    html: Annotated[Path | None, typer.Option(help="Write the chart to this file.")] = None,
+) -> None:
+    """Measure how a method's speed-up shrinks as sequences share the pass."""
+    from playground.analysis.batching import batch_curve, batch_figure
+    from playground.models.store import ModelStore
+    from playground.run import LaneSpec, RunSpec
+
+    numbers = [part.strip() for part in sizes.split(",")]
+    if not all(number.isdigit() for number in numbers):
+        raise UserError(f"--sizes is {sizes!r}; give whole numbers separated by commas, such as 1,2,4,8.")
+    lane = LaneSpec(method, _settings(settings or []), models)
+    spec = RunSpec(
+        prompt,
+        (lane,),
+        temperature=temperature,
+        max_new_tokens=max_new_tokens,
+        companions=tuple(companion or ()),
+    )
+    points = batch_curve(spec, [int(number) for number in numbers], ModelStore(progress=_progress), rounds)
+    print("batch  autoregressive tokens/s  method tokens/s  speed-up")
+    for point in points:
+        print(f"{point.batch:5}  {point.baseline:23.1f}  {point.method:15.1f}  {point.speedup:8.2f}")
+    if html is not None:
+        html.write_text(batch_figure(points, method).to_html(), encoding="utf-8")
+
+
 @app.command("train-family")
 def train_built_in_family(
     books: Annotated[Path, typer.Option(help="Folder with the training text; the model cards name its source.")],

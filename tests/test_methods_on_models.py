@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from copy import deepcopy
+from dataclasses import dataclass, field
 
 import pytest
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from playground.decoding.executor import Executor
 from playground.decoding.sampling import Sampling
@@ -37,9 +39,9 @@ def untrained_heads(target: TransformersTarget, count: int = 3) -> Callable[[Ten
     return lambda hidden: heads(hidden, target.logits)
 
 
-def near_twin(name: str) -> TransformersTarget:
-    """A draft that often agrees: the same tiny model with a little noise on its weights."""
-    model = deepcopy(tiny_model(name))
+def near_twin(model: PreTrainedModel) -> TransformersTarget:
+    """A draft that often agrees: the same model with a little noise on its weights."""
+    model = deepcopy(model)
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -62,7 +64,9 @@ def with_everything(target: TransformersTarget, draft: TransformersTarget) -> La
 
 @pytest.fixture(scope="module", params=TINY)
 def tiny(request: pytest.FixtureRequest) -> LaneModels:
-    return with_everything(TransformersTarget(tiny_model(request.param), request.param), near_twin(request.param))
+    return with_everything(
+        TransformersTarget(tiny_model(request.param), request.param), near_twin(tiny_model(request.param))
+    )
 
 
 def supported(method: Method, models: LaneModels) -> bool:
@@ -121,38 +125,47 @@ def test_batched_rows_equal_solo_runs(method: Method, tiny: LaneModels, sampling
         assert session.output == solo.output, row
 
 
-def leased(family: str, prompt: str, length: int) -> Iterator[tuple[LaneModels, list[int], int]]:
-    """A family's models, a prompt's ids and a length; heads and draft of its own, or made from its target."""
-    store, parts = ModelStore(), load_catalog().parts(family)
+@dataclass(frozen=True)
+class Trained:
+    """A trained target with what else the methods need, and a prompt on which each of them is right now and then."""
+
+    models: LaneModels
+    prompt: list[int]
+    length: int
+    exit_layer: int
+    known: dict[Sampling, list[int]] = field(default_factory=dict)
+
+    def baseline(self, sampling: Sampling) -> list[int]:
+        """What autoregressive decoding emits, worked out once."""
+        if sampling not in self.known:
+            self.known[sampling] = baseline(self.models, self.prompt, sampling, max_new_tokens=self.length)
+        return self.known[sampling]
+
+
+@pytest.fixture(scope="module", params=["built-in", pytest.param("smollm2-135m", marks=pytest.mark.slow)])
+def trained(request: pytest.FixtureRequest) -> Iterator[Trained]:
+    store, parts = ModelStore(), load_catalog().parts(request.param)
     with ExitStack() as held:
         target = held.enter_context(store.lease(parts.target, "float32", "cpu"))
-        models = with_everything(target.target, target.target.early_exit(target.target.num_layers // 3))
         if parts.draft is not None:
             draft = held.enter_context(store.lease(parts.draft, "float32", "cpu")).target
-            models = with_everything(target.target, draft)
-        yield models, target.tokenizer.encode(prompt), length
-
-
-REPEATING = "The cat sat on the mat. The dog sat on the mat. The cat sat on the mat. The dog sat"
-
-
-@pytest.fixture(
-    scope="module",
-    params=["built-in", pytest.param("smollm2-135m", marks=pytest.mark.slow)],
-)
-def family(request: pytest.FixtureRequest) -> Iterator[tuple[LaneModels, list[int], int]]:
-    yield from leased(request.param, REPEATING, 48 if request.param == "built-in" else 24)
+            text = "The cat sat on the mat. The dog sat on the mat. The cat sat on the mat. The dog sat"
+            yield Trained(with_everything(target.target, draft), target.tokenizer.encode(text), 48, exit_layer=3)
+        else:  # nothing was trained to draft for it: a twin drafts, and the 22 of a count suits untrained heads
+            models = with_everything(target.target, near_twin(target.model))
+            count = ", ".join(str(number) for number in range(1, 15)) + ","
+            yield Trained(models, target.tokenizer.encode(count), 40, exit_layer=20)
 
 
 @EVERY
-def test_on_trained_models(method: Method, family: tuple[LaneModels, list[int], int]) -> None:
-    models, prompt, length = family
+def test_on_trained_models(method: Method, trained: Trained) -> None:
+    models, prompt, length = trained.models, trained.prompt, trained.length
     for sampling in (GREEDY, PENALISED, SMALL_SAMPLED):
-        settings: dict[str, object] = {"exit_layer": 3} if method.id == "early-exit" else {}
+        settings: dict[str, object] = {"exit_layer": trained.exit_layer} if method.id == "early-exit" else {}
         session, steps = run_method(method, models, prompt, sampling, settings=settings, max_new_tokens=length)
         check_steps(steps)
         if method.promise(method.check({}), sampling.greedy) == "ids":
-            assert session.output == baseline(models, prompt, sampling, max_new_tokens=length), sampling
+            assert session.output == trained.baseline(sampling), sampling
         if sampling is GREEDY and method.id not in ("autoregressive", "naive-batching"):
             assert accepted(steps) > 0, "on a text that repeats itself, every method is right now and then"
 
