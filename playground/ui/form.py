@@ -14,6 +14,7 @@ from playground.methods import METHODS, get_method
 from playground.models.catalog import Catalog
 from playground.run import LaneSpec, RunSpec
 from playground.ui.components import ASSETS, make_lane_editor
+from playground.ui.model_controls import ModelControls, make_model_controls
 
 FIRST_LANES = ("autoregressive", "draft-model")
 
@@ -23,6 +24,7 @@ class Form:
     """The controls. `fields` are what `run_spec` takes, in its order."""
 
     fields: list[gr.components.Component]
+    models: ModelControls
     run: gr.Button
     stop: gr.Button
     open: gr.UploadButton
@@ -32,7 +34,6 @@ class Form:
 def make_form(catalog: Catalog) -> Form:
     """Lay out the controls in the current column."""
     examples = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    families = [(family.title, family.id) for family in catalog.families.values()]
     first = [{"method": name, "settings": METHODS[name].check({})} for name in FIRST_LANES]
 
     prompt = gr.Textbox(examples[0]["prompt"], label="Prompt", lines=4, max_lines=10, elem_id="prompt")
@@ -46,7 +47,7 @@ def make_form(catalog: Catalog) -> Form:
         unfold = gr.Button("Settings", elem_id="settings", min_width=0)  # only narrow screens show it
         unfold.click(None, js="() => { document.body.classList.toggle('settings-open') }", api_visibility="private")
     lanes = make_lane_editor(first, METHODS.values())
-    models = gr.Dropdown(families, value="built-in", allow_custom_value=True, label="Models", elem_id="models")
+    models = make_model_controls(catalog)
     with gr.Row(elem_id="sampling"):
         length = gr.Number(64, label="Length", precision=0, minimum=1, min_width=0)
         temperature = gr.Number(0, label="Temperature", minimum=0, step=0.1, min_width=0)
@@ -59,19 +60,23 @@ def make_form(catalog: Catalog) -> Form:
             min_p = gr.Number(0, label="Min-p", minimum=0, maximum=1, step=0.05, min_width=0)
             penalty = gr.Number(1, label="Repetition penalty", minimum=0, step=0.05, min_width=0)
         chat = gr.Radio(["auto", "on", "off"], value="auto", label="Chat template")
+        system = gr.Textbox("", label="System prompt (with the chat template)", lines=1, max_lines=6, elem_id="system")
         ends = gr.Textbox("", label="Stop strings, one a line", lines=1, max_lines=4)
     with gr.Row(elem_id="trace"):
         opened = gr.UploadButton("Open trace", file_types=[".jsonl"], size="sm", min_width=0)
         save = gr.Button("Save trace", size="sm", min_width=0)
 
-    fields = [prompt, lanes, models, length, temperature, seed, top_k, top_p, min_p, penalty, chat, ends]
-    return Form(fields, run, halt, opened, save)
+    fields = [prompt, lanes, *models.named, length, temperature, seed, top_k, top_p, min_p, penalty, chat, system, ends]
+    return Form(fields, models, run, halt, opened, save)
 
 
 def run_spec(
     prompt: str,
     lanes: Sequence[Mapping[str, Any]],
-    models: str,
+    models: str | None,
+    draft: str | None,
+    heads: str | None,
+    draft_heads: str | None,
     max_new_tokens: float | None,
     temperature: float | None,
     seed: float | None,
@@ -80,12 +85,13 @@ def run_spec(
     min_p: float | None,
     repetition_penalty: float | None,
     chat: str,
+    system: str,
     stop: str,
 ) -> RunSpec:
     """The run that the controls describe, in their order. Raises UserError for what cannot be run."""
     return RunSpec(
         prompt=prompt,
-        lanes=tuple(_lane(lane, models) for lane in lanes),
+        lanes=tuple(_lane(lane, models, draft, heads, draft_heads) for lane in lanes),
         temperature=_number("Temperature", temperature),
         top_k=_whole("Top-k", top_k),
         top_p=_number("Top-p", top_p),
@@ -94,13 +100,18 @@ def run_spec(
         seed=_whole("Seed", seed),
         max_new_tokens=_whole("Length", max_new_tokens),
         chat={"on": True, "off": False}.get(chat),
+        system=system.strip() or None,
         stop=tuple(line for line in stop.split("\n") if line),
     )
 
 
-def _lane(lane: Mapping[str, Any], models: str) -> LaneSpec:
+def _lane(lane: Mapping[str, Any], target: str | None, *partners: str | None) -> LaneSpec:
+    """A lane on `target` and its `partners` (draft, heads, draft heads), of which empty ones are the family's own."""
     method = get_method(str(lane.get("method")))
-    return LaneSpec(method.id, method.check(lane.get("settings", {})), target=models)
+    draft, heads, draft_heads = ((name or "").strip() or None for name in partners)
+    return LaneSpec(
+        method.id, method.check(lane.get("settings", {})), (target or "").strip(), draft, heads, draft_heads
+    )
 
 
 def _number(name: str, value: float | None) -> float:

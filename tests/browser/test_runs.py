@@ -122,6 +122,22 @@ def test_the_form_reaches_the_engine(open_page, engine):
     assert spec.temperature == 0.7
 
 
+def test_named_models_and_the_system_prompt_reach_the_engine(open_page, engine):
+    page = open_page()
+    page.fill("#models input", "me/target")
+    page.keyboard.press("Enter")
+    page.click("#other-models > button")
+    page.fill("#heads input, #heads textarea", "me/heads")
+    page.click("#more > button")
+    page.fill("#system textarea", "Answer in rhymes.")
+    page.keyboard.press("Tab")
+    page.click("#run")
+    page.wait_for_function(f"{LIVE} && {ENDED} === 'done'")
+    (spec,) = engine.specs
+    assert spec.system == "Answer in rhymes."
+    assert {(lane.target, lane.draft, lane.heads) for lane in spec.lanes} == {("me/target", None, "me/heads")}
+
+
 def test_an_example_fills_the_prompt(open_page):
     page = open_page()
     page.click("#examples button:has-text('Code')")

@@ -9,9 +9,11 @@ import pytest
 
 from playground.errors import UserError
 from playground.methods import METHODS
+from playground.models.catalog import load_catalog
 from playground.run import LaneSpec
 from playground.ui.components import describe
 from playground.ui.form import run_spec
+from playground.ui.model_controls import family_choices
 
 LANES = [
     {"method": "autoregressive", "settings": {}},
@@ -21,6 +23,9 @@ FORM = {
     "prompt": "Once",
     "lanes": LANES,
     "models": "built-in",
+    "draft": "",
+    "heads": None,
+    "draft_heads": "",
     "max_new_tokens": 32,
     "temperature": 0.5,
     "seed": 7,
@@ -29,6 +34,7 @@ FORM = {
     "min_p": 0,
     "repetition_penalty": 1,
     "chat": "auto",
+    "system": "",
     "stop": "",
 }
 
@@ -58,6 +64,44 @@ def test_chat_and_stop_strings():
     spec = run_spec(**FORM | {"chat": "off", "stop": "\n.\nThe end\n"})
     assert spec.chat is False
     assert spec.stop == (".", "The end")
+
+
+def test_empty_names_are_the_family_s_own_and_given_ones_reach_every_lane():
+    assert run_spec(**FORM).lanes[1].draft is run_spec(**FORM).lanes[1].heads is None
+    named = {"models": " me/target ", "draft": "me/draft", "heads": "heads.pt", "draft_heads": " ./draft-heads"}
+    for lane in run_spec(**FORM | named).lanes:
+        assert (lane.target, lane.draft, lane.heads, lane.draft_heads) == (
+            "me/target",
+            "me/draft",
+            "heads.pt",
+            "./draft-heads",
+        )
+
+
+def test_a_system_prompt_is_passed_on_and_an_empty_one_is_none():
+    assert run_spec(**FORM).system is None
+    assert run_spec(**FORM | {"system": "Answer in rhymes."}).system == "Answer in rhymes."
+
+
+CATALOG = """
+[models]
+here = { folder = "here", licence = "mit" }
+away = { folder = "away", licence = "mit" }
+[families]
+far = { title = "Far", about = "", hardware = "16 GB GPU", target = "away", draft = "here" }
+near = { title = "Near", about = "", hardware = "laptop", target = "here" }
+half = { title = "Half", about = "", hardware = "laptop", target = "here", draft = "away" }
+"""
+
+
+def test_families_on_this_machine_come_first_and_say_their_hardware(tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "catalog.toml").write_text(CATALOG)
+    assert family_choices(load_catalog(tmp_path / "catalog.toml", tmp_path)) == [
+        ("Near · near · laptop, on this machine", "near"),
+        ("Half · half · laptop, partly on this machine", "half"),
+        ("Far · far · 16 GB GPU", "far"),
+    ]
 
 
 @pytest.mark.parametrize(
