@@ -124,8 +124,8 @@ def test_sibling_rows_do_not_see_each_other(name: str) -> None:
     """Each node's logits are those of the plain text that leads to it, whatever stands in the other branches."""
     rows = Rows(name, 1)
     rows.apply(0, "append", list(range(20, 33)))
-    shape = TreeShape((-1, -1, 0, 0, 1, 2, 4))
-    nodes = [5, 6, 7, 8, 9, 10, 11]
+    shape = TreeShape((-1, -1, 0, 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12))  # deeper than the sliding windows are wide
+    nodes = list(range(5, 20))
     positions = [len(rows.ids[0]) - 1 + depth for depth in shape.depths]
     logits = rows.executor.run({0: Pass(nodes, positions, shape.mask)})[0].logits(slice(None))
     for node in range(len(shape)):

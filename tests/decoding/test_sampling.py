@@ -75,6 +75,12 @@ def test_tied_logits_are_cut_as_transformers_cuts_them(sampling: Sampling) -> No
     assert torch.equal(torch.isinf(ours), torch.isinf(theirs(logits, [1, 4], sampling)))
 
 
+@pytest.mark.parametrize("top_p", [0.25, 0.5, 0.75])
+def test_a_mass_that_lies_exactly_on_the_border_is_cut_as_transformers_cuts_it(top_p: float) -> None:
+    logits, sampling = torch.zeros(4), Sampling(1.0, top_p=top_p)
+    assert torch.equal(sampling.processed(logits.unsqueeze(0), None)[0], theirs(logits, [0], sampling))
+
+
 @given(samplings, st.integers(0, 1000))
 def test_rows_do_not_influence_each_other(sampling: Sampling, seed: int) -> None:
     logits = torch.randn(5, V, generator=torch.Generator().manual_seed(seed)) * 4

@@ -42,8 +42,9 @@ GUESSES = [
     *(Guess(3, right, siblings=2, before=before) for right in range(4) for before in range(3)),
     *(Guess(3, right, siblings=1, before=1, side=3) for right in range(4)),
     Guess(0, 0),
-    Guess(0, 0, side=4),
+    Guess(0, 0, side=9),
     Guess(6, 6),
+    Guess(9, 9, siblings=1, before=1),  # deeper than the sliding windows are wide
 ]
 
 
@@ -78,13 +79,13 @@ def check_cache(session: Session) -> None:
 @EVERY_SAMPLING
 def test_every_accepted_length_occurs_and_the_output_never_changes(name: str, sampling: Sampling) -> None:
     target = target_of(name)
-    truth = written(target, sampling, new=90)
+    truth = written(target, sampling, new=105)
     drafter = OracleDrafter(truth, GUESSES, VOCAB)
-    session = Session(Executor(target), drafter, PROMPT, sampling, max_new_tokens=90)
+    session = Session(Executor(target), drafter, PROMPT, sampling, max_new_tokens=105)
     steps = list(decode([session]))
     assert session.ids == truth
     assert [step.accepted for step in steps] == drafter.expected
-    assert {0, 1, 2, 3, 4, 6} <= {step.accepted for step in steps}
+    assert {0, 1, 2, 3, 4, 6, 9} <= {step.accepted for step in steps}
     roles = {step.emitted[-1].status for step in steps}
     assert roles == {Status.PLAIN, Status.CORRECTED, Status.BONUS}
     later = [step for step in steps if any(n.status is Status.REJECTED for n in step.nodes[:2]) and step.accepted]
@@ -113,9 +114,9 @@ def test_greedy_output_does_not_depend_on_q(name: str) -> None:
 def test_the_drafter_learns_the_hidden_states_of_the_text_and_the_answers_to_its_side_tokens(name: str) -> None:
     """Kept rows, put together over a run with branches and cuts, are the hidden states of a plain forward."""
     target = tiny_target(name)
-    truth = written(target, Sampling())
+    truth = written(target, Sampling(), new=105)
     drafter = OracleDrafter(truth, GUESSES, VOCAB, needs=(0, 1))
-    session = Session(Executor(target), drafter, PROMPT, max_new_tokens=60)
+    session = Session(Executor(target), drafter, PROMPT, max_new_tokens=105)
     list(decode([session]))
     with torch.inference_mode():
         plain = target.base(input_ids=torch.tensor([session.ids]), output_hidden_states=True, use_cache=False)
