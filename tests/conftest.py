@@ -21,10 +21,14 @@ torch.set_num_threads(1)
 
 @dataclass(frozen=True)
 class Family:
-    """A real target and, where the catalog has one, its draft; loaded as the product loads them."""
+    """A real target and, where the catalog has one, its draft; loaded as the product loads them.
+
+    `tokens` is how many a comparison should decode: fewer where each costs more.
+    """
 
     target: LoadedModel
     draft: LoadedModel | None
+    tokens: int
 
 
 @pytest.fixture(scope="session", params=["built-in", pytest.param("smollm2-135m", marks=pytest.mark.slow)])
@@ -43,4 +47,4 @@ def family(request: pytest.FixtureRequest) -> Family:
 
     target = load(entry.target)
     assert target is not None
-    return Family(target, load(entry.draft))
+    return Family(target, load(entry.draft), tokens=32 if target.parameters < 20e6 else 12)

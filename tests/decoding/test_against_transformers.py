@@ -24,10 +24,8 @@ from tests.oracle import Guess, OracleDrafter
 from tests.prompts import NAMES, prompt_ids
 from tests.tiny import ARCHITECTURES, VOCAB, tiny_model
 
-NEW = 32
 
-
-def generated(model: PreTrainedModel, prompt: Sequence[int], penalty: float = 1.0, new: int = NEW) -> list[int]:
+def generated(model: PreTrainedModel, prompt: Sequence[int], penalty: float = 1.0, new: int = 32) -> list[int]:
     """The ids that `generate` adds, greedily."""
     ids = torch.tensor([list(prompt)])
     out = model.generate(
@@ -43,7 +41,7 @@ def generated(model: PreTrainedModel, prompt: Sequence[int], penalty: float = 1.
 
 
 def decoded(
-    target: TargetModel, drafter: Drafter, prompt: Sequence[int], penalty: float = 1.0, new: int = NEW, eos: bool = True
+    target: TargetModel, drafter: Drafter, prompt: Sequence[int], penalty: float = 1.0, new: int = 32, eos: bool = True
 ) -> tuple[list[int], list[Step]]:
     sampling = Sampling(repetition_penalty=penalty)
     session = Session(Executor(target), drafter, prompt, sampling, max_new_tokens=new, eos=eos)
@@ -57,7 +55,7 @@ def test_greedy_output_is_that_of_generate(family: Family, prompt_name: str, pen
     """Without a guess, with a draft model, with prompt lookup, and with an oracle's bushy trees."""
     target = family.target.target
     prompt = prompt_ids(prompt_name, family.target.tokenizer)
-    expected = generated(family.target.model, prompt, penalty)
+    expected = generated(family.target.model, prompt, penalty, family.tokens)
     guesses = [Guess(4, right, siblings=2, before=1) for right in (4, 2, 0)]
     drafters: dict[str, Drafter] = {
         "autoregressive": Autoregressive(),
@@ -67,7 +65,7 @@ def test_greedy_output_is_that_of_generate(family: Family, prompt_name: str, pen
     if family.draft is not None:
         drafters["draft-model"] = DraftModel(family.draft.target, Autoregressive, 4, target.vocab_size)
     for name, drafter in drafters.items():
-        assert decoded(target, drafter, prompt, penalty)[0] == expected, name
+        assert decoded(target, drafter, prompt, penalty, family.tokens)[0] == expected, name
 
 
 @pytest.mark.parametrize("penalty", [1.0, 1.3])
@@ -147,7 +145,7 @@ def test_acceptance_per_step_is_that_of_assisted_generation(family: Family, k: i
     target, draft = endless(family.target.model), endless(family.draft.model)
     accepted = []
     for prompt_name in NAMES[::4]:
-        accepted += check_acceptance(target, draft, prompt_ids(prompt_name, family.target.tokenizer), k, NEW)
+        accepted += check_acceptance(target, draft, prompt_ids(prompt_name, family.target.tokenizer), k, family.tokens)
     assert {0, min(k, 3)} <= set(accepted), "drafts that fail at once and drafts that are right for long"
 
 
