@@ -59,7 +59,7 @@ class FamilyPlan:
 
 
 STANDARD_PLAN = FamilyPlan(
-    target=Member(Shape(layers=12, exit_layer=3), Schedule(stable=12_000, decay=3_000)),
+    target=Member(Shape(layers=12, exit_layer=3), Schedule(stable=12_000, decay=3_000, peak=4e-3)),
     draft=Member(Shape(layers=1), Schedule(stable=1_500, decay=500)),
     small_target=Member(Shape(layers=4), Schedule(stable=2_000, decay=700)),
 )

@@ -158,7 +158,7 @@ def publish_heads(
         for i, head in enumerate(accuracy)
     )
     (folder / "README.md").write_text(
-        f"# Medusa heads for {base}\n\n{about}\n\n"
+        f"---\nlicense: apache-2.0\n---\n# Medusa heads for {base}\n\n{about}\n\n"
         f"| head | top 1 | top 3 | top 5 | top 10 |\n|---|---|---|---|---|\n{rows}\n\n"
         f"Shares of held-out positions. Found tree: {len(tree.paths)} nodes, {tree.tokens_per_pass:.2f} tokens a pass "
         "expected if heads were independent.\n",

@@ -62,7 +62,7 @@ def write_text(
     new_tokens: int = 128,
     batch: int = 64,
 ) -> TextCount:
-    """Let `model` continue `prompts`: batches in turn greedily and sampled at temperature 1. Keep its hidden states.
+    """Let `model` continue `prompts`, in turn greedily and sampled at temperature 1. Keep its hidden states.
 
     One file per batch in `folder`; batches found there are not written again, and each has a seed of its own, so an
     interrupted run ends with the same text. Texts in which more than a fifth of the 4-grams repeat are left out.
@@ -71,25 +71,34 @@ def write_text(
     kept = repetitive = 0
     for number, start in enumerate(range(0, len(prompts), batch)):
         path = folder / f"{number:05}.safetensors"
+        part = prompts[start : start + batch]
         if not path.is_file():
-            greedy = number % 2 == 0
             torch.manual_seed(number)
-            texts = _continue(model, prompts[start : start + batch], new_tokens, greedy)
+            texts = [*_continue(model, part[::2], new_tokens, True), *_continue(model, part[1::2], new_tokens, False)]
             partial = path.with_suffix(".tmp")
-            save_file(_rows_with_hidden(model, texts, greedy), partial)
+            save_file(_examples(model, texts), partial)
             os.replace(partial, path)
         starts = load_file(path)["starts"]
         kept += len(starts)
-        repetitive += len(prompts[start : start + batch]) - len(starts)
+        repetitive += len(part) - len(starts)
     return TextCount(kept, repetitive)
+
+
+@dataclass(frozen=True)
+class _Text:
+    ids: list[int]
+    prompt: int  # tokens of it
+    greedy: bool
 
 
 def _continue(
     model: PreTrainedModel, prompts: Sequence[Sequence[int]], new_tokens: int, greedy: bool
-) -> list[tuple[list[int], int]]:
-    """(ids, length of the prompt) of each text; an end-of-sequence token that was written belongs to the text."""
+) -> Iterator[_Text]:
+    """What the model makes of `prompts`; an end-of-sequence token that it wrote belongs to the text."""
     if not isinstance(model, GenerationMixin):
         raise UserError(f"{type(model).__name__} cannot write text: Medusa heads need a causal language model.")
+    if not prompts:
+        return
     width = max(map(len, prompts))
     ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts], device=model.device)
     seen = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=model.device)
@@ -106,36 +115,32 @@ def _continue(
         do_sample=not greedy,
         **({} if greedy else plain),
     )
-    texts = []
     for prompt, row in zip(prompts, written[:, width:].tolist(), strict=True):
         length = next((i + 1 for i, token in enumerate(row) if token in ends), len(row))
-        texts.append(([*prompt, *row[:length]], len(prompt)))
-    return texts
+        yield _Text([*prompt, *row[:length]], len(prompt), greedy)
 
 
-def _rows_with_hidden(model: PreTrainedModel, texts: list[tuple[list[int], int]], greedy: bool) -> dict[str, Tensor]:
-    """The texts worth keeping, from the last prompt token on: `ids` [n], `hidden` [n, h], `starts` of the texts.
-
-    All labels then lie in what the model wrote itself.
+def _examples(model: PreTrainedModel, texts: list[_Text]) -> dict[str, Tensor]:
+    """The texts worth keeping, from the last prompt token on: `ids` [n], `hidden` [n, h], `greedy` [n], and the
+    `starts` of the texts. All labels then lie in what the model wrote itself.
     """
-    good = [(ids, prompt) for ids, prompt in texts if repeated_share(ids[prompt:]) <= MOST_REPEATED]
-    empty = torch.empty(0, dtype=torch.long)
-    if not good:
-        nothing = torch.empty(0, model.config.hidden_size, dtype=torch.float16)
-        return {"ids": empty, "hidden": nothing, "starts": empty, "greedy": torch.tensor([greedy])}
-    width = max(len(ids) for ids, _ in good)
-    # Padding stands to the right, where causal attention never looks.
-    padded = torch.tensor([ids + [0] * (width - len(ids)) for ids, _ in good], device=model.device)
-    states = model.base_model(input_ids=padded, use_cache=False).last_hidden_state.to(torch.float16).cpu()
-    pieces = [torch.tensor(ids[prompt - 1 :]) for ids, prompt in good]
-    hidden = [states[row, prompt - 1 : len(ids)] for row, (ids, prompt) in enumerate(good)]
-    ends = torch.tensor([len(piece) for piece in pieces]).cumsum(0)
-    starts = torch.cat([torch.zeros(1, dtype=torch.long), ends[:-1]])
+    good = [text for text in texts if repeated_share(text.ids[text.prompt :]) <= MOST_REPEATED]
+    width = max((len(text.ids) for text in good), default=1)
+    # Padding stands to the right, where causal attention never looks. Where nothing is kept, one text gives the shapes.
+    padded = [text.ids + [0] * (width - len(text.ids)) for text in good or texts[:1]]
+    batch = torch.tensor(padded, device=model.device)
+    states = model.base_model(input_ids=batch, use_cache=False).last_hidden_state.to(torch.float16).cpu()
+    kept = torch.zeros(batch.shape, dtype=torch.bool)
+    for row, text in enumerate(good):
+        kept[row, text.prompt - 1 : len(text.ids)] = True
+    lengths = kept.sum(1)
     return {
-        "ids": torch.cat(pieces),
-        "hidden": torch.cat(hidden).contiguous(),
-        "starts": starts,
-        "greedy": torch.tensor([greedy]),
+        "ids": batch.cpu()[kept],
+        "hidden": states[kept],
+        "greedy": torch.tensor([text.greedy for text in good], dtype=torch.bool).repeat_interleave(
+            lengths[: len(good)]
+        ),
+        "starts": (lengths.cumsum(0) - lengths)[: len(good)],
     }
 
 
@@ -152,7 +157,7 @@ def read_positions(folder: Path, num_heads: int) -> Positions:
         shard = load_file(path)
         hidden.append(shard["hidden"])
         labels.append(_labels(shard["ids"], shard["starts"], num_heads))
-        greedy.append(shard["greedy"].expand(len(shard["ids"])))
+        greedy.append(shard["greedy"])
     if not hidden or not sum(map(len, hidden)):
         raise UserError(f"There is no text in {folder}: the model must write some first, with fewer repetitions.")
     return Positions(torch.cat(hidden), torch.cat(labels), torch.cat(greedy))
