@@ -21,6 +21,7 @@ export function makeFocus(boxes, tip) {
         h('span', {}, word(`meaning.${status}`)),
       ),
     ),
+    h('li', {}, h('span', { class: 'token' }, word('odds')), h('span', {}, word('meaning.odds'))),
   );
 
   return function drawFocus({ log, head, lane, quiet }) {

@@ -37,7 +37,7 @@ function makeCard(lane, at, choose) {
       'aria-label': word('laneLabel', { n: at + 1, title: lane.title }),
     }),
     sequence: h('span', { class: 'settings' }),
-    strip: h('canvas', { class: 'strip', role: 'img' }),
+    strip: h('canvas', { class: 'strip', role: 'img', title: word('stripTip') }),
     count: 0,
   };
   card.element = h(
@@ -76,7 +76,7 @@ function makeCard(lane, at, choose) {
 
 const describe = (settings) =>
   Object.entries(settings)
-    .map(([name, value]) => `${name} ${value}`)
+    .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`)
     .join(' · ');
 
 // A lane of several sequences shows the first, and says what they come to together.

@@ -10,7 +10,7 @@ export function tell(step) {
   const odds = lost(step);
   if (odds?.u != null && odds.q) {
     const [u, p, q, threshold] = [odds.u, odds.p, odds.q, odds.threshold].map(short);
-    sentences.push(say('story.odds', { u, p, q, threshold }));
+    sentences.push(say('story.odds', { wrong: odds, u, p, q, threshold }));
   }
   if (step.finish) sentences.push(ENDS.has(step.finish) ? say(`end.${step.finish}`) : [step.finish]);
   return sentences;
@@ -50,5 +50,7 @@ export function depthOf(nodes) {
 
 export function short(number) {
   if (number === 0 || number === 1) return String(number);
-  return number < 0.001 ? number.toExponential(1) : number.toPrecision(number > 0.99 ? 4 : 3);
+  if (number >= 0.001) return number.toPrecision(number > 0.99 ? 4 : 3);
+  const [digits, exponent] = number.toExponential(1).split('e-');
+  return `${digits}·10⁻${exponent.replace(/\d/g, (digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit])}`;
 }

@@ -181,11 +181,20 @@ function facts({ title, machine, recorded, lanes, live, end, lost }) {
   const numbers = [...new Set(lanes.map(({ dtype, device }) => `${dtype}, ${device}`))];
   return [
     title,
+    ...sampling(lanes),
     ...numbers,
     machine && word('onMachine', { machine }),
     live ? word(end ?? 'running') : day,
     lost && word('lost', { n: lost }),
   ];
+}
+
+// How tokens were chosen. A lane that only keeps the target's law writes another text than the baseline when it draws.
+export function sampling(lanes) {
+  const drawn = lanes.filter(({ sampling: { temperature } }) => temperature > 0);
+  const chosen = lanes.map(({ sampling: { temperature: t } }) => (t > 0 ? word('temperature', { t }) : word('greedy')));
+  const differ = lanes.length > 1 && drawn.some(({ lossless }) => lossless === 'distribution');
+  return [...new Set(chosen), differ && word('ownDraws')];
 }
 
 // The theme's colours, for canvas and Plotly, which do not read stylesheets.

@@ -6,6 +6,9 @@ const EN = {
   stage: 'The run',
   transport: 'Playback',
   onMachine: 'on {machine}',
+  greedy: 'greedy',
+  temperature: 'temperature {t}',
+  ownDraws: 'same probabilities, own draws: texts may differ',
   empty: 'No run yet. Press Run to start one.',
   running: 'running',
   done: 'finished',
@@ -24,6 +27,8 @@ const EN = {
   sequence: 'sequence {n} of {total}; together {together} tokens / s',
   laneLabel: 'Lane {n}: {title}',
   stripLabel: '{title}: step {n} of {total}, {accepted} of {proposed} proposals accepted',
+  stripTip:
+    'A column per step. Above the line: the tokens that entered the text. Below it: how many proposals were thrown away. Click to see the step.',
   tokenTip: 'step {step} · {status} · token {token}',
   textless: 'no text of its own: part of a character, or of a stop string',
 
@@ -41,6 +46,8 @@ const EN = {
   'meaning.corrected': 'the target’s, for a wrong guess',
   'meaning.bonus': 'the target’s, after right guesses',
   'meaning.plain': 'the target’s; nothing guessed',
+  odds: 'p, q',
+  'meaning.odds': 'target’s, draft’s probability',
 
   first: 'First step',
   back: 'Step back',
@@ -110,7 +117,8 @@ const EN = {
   'count.one': '1 token',
   'story.cut.one': 'The one proposed token was accepted, and the run ended there.',
   'story.cut': '{n} tokens were proposed; {accepted} of them entered the text before the run ended.',
-  'story.odds': 'The draw u = {u} was not below p/q = {p}/{q} = {threshold}.',
+  'story.odds':
+    'For {wrong} the target had p = {p}, the draft q = {q}. It stays if the draw u is below p/q = {threshold}; u was {u}.',
   'end.eos': 'The run ends: the model said that the text is complete.',
   'end.stop': 'The run ends: a stop string was reached.',
   'end.length': 'The run ends: the length asked for is reached.',

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { Gate, pace, timeline } from '../../../playground/ui/browser/charts.js';
 import { label, visible } from '../../../playground/ui/browser/dom.js';
 import { emptyLog, receive, trackOf } from '../../../playground/ui/browser/log.js';
+import { sampling } from '../../../playground/ui/browser/stage.js';
 import { GLYPHS, STATUSES, shapeOf } from '../../../playground/ui/browser/statuses.js';
 import { layOut } from '../../../playground/ui/browser/tree.js';
 import { say, word } from '../../../playground/ui/browser/words.js';
@@ -83,6 +84,15 @@ test('a chain is laid out straight, branches below, no two nodes in one place', 
   const places = bushy.rows.map((row, at) => `${row}/${bushy.depths[at]}`);
   assert.equal(new Set(places).size, 5);
   assert.deepEqual(layOut({ places: [], roots: [] }), { rows: [], depths: [], height: 0, depth: 0 });
+});
+
+test('a run says how its tokens were chosen, and when its texts may differ', () => {
+  const lane = (temperature, lossless) => ({ sampling: { temperature }, lossless });
+  const told = (...lanes) => sampling(lanes).filter(Boolean);
+  assert.deepEqual(told(lane(0, 'ids'), lane(0, 'distribution')), ['greedy']);
+  assert.deepEqual(told(lane(0.8, 'ids'), lane(0.8, 'ids')), ['temperature 0.8']);
+  assert.deepEqual(told(lane(0.8, 'distribution')), ['temperature 0.8']);
+  assert.deepEqual(told(lane(0.8, 'ids'), lane(0.8, 'distribution')), ['temperature 0.8', word('ownDraws')]);
 });
 
 test('labels show blanks, and control characters that would reorder the text', () => {
