@@ -18,6 +18,7 @@ def text(page, part: str) -> str:
 def test_first_paint_plays_a_recorded_run_and_says_so(open_page):
     page = open_page(still=False)
     assert text(page, "badge") == "Recorded run"
+    assert "greedy" in text(page, "facts")
     assert "on a test" in text(page, "facts")
     page.wait_for_function("document.querySelector('.stage').view().head >= 2")
     assert page.evaluate("document.querySelector('.stage').view().play.playing")
@@ -118,6 +119,18 @@ def test_rejected_tokens_can_be_hidden(open_page):
     assert rejected.is_hidden()
     page.click(".rejected-toggle")
     assert rejected.is_visible()
+
+
+def test_a_narrow_window_shows_what_the_target_said(open_page):
+    page = open_page(width=390, height=844)
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    wait_for_head(page, 4)
+    box, own = page.locator(".tree").bounding_box(), page.locator(".tree .node.bonus .name").bounding_box()
+    assert page.evaluate("document.querySelector('.tree').scrollWidth") > box["width"]
+    assert box["x"] <= own["x"]
+    assert own["x"] + own["width"] <= box["x"] + box["width"]
 
 
 def test_the_tree_draws_every_node_with_its_fate(open_page):

@@ -8,6 +8,7 @@ import { word } from './words.js';
 
 const LEFT = 24;
 const TOP = 46;
+const OWN_ROOM = 110; // beside the target's own token, for its text
 
 // Column and row of every place of a track's shape. A first child continues its parent's row, so the drafter's first
 // choice runs straight and its alternatives hang below; rows are never shared.
@@ -43,11 +44,11 @@ export function drawTree(box, track, count, tip) {
   const step = track.steps[count - 1];
   const plan = layOut(track.shape);
   const { pitch, size, writing } = density(plan.height);
-  const column = Math.max(88, Math.min(170, (box.clientWidth - LEFT - 110) / (plan.depth + 1)));
+  const column = Math.max(88, Math.min(170, (box.clientWidth - LEFT - OWN_ROOM) / (plan.depth + 1)));
   const x = (depth) => LEFT + depth * column;
   const y = (row) => TOP + row * pitch;
   const ownY = y(Math.max(0, plan.height - 1)) + Math.max(34, pitch);
-  const [width, height] = [x(plan.depth + 1) + 110, ownY + 22];
+  const [width, height] = [x(plan.depth + 1) + OWN_ROOM, ownY + 22];
 
   const root = [x(0), y(0)];
   const where = step.places.map((place) => [x(plan.depths[place]), y(plan.rows[place])]);
@@ -81,12 +82,14 @@ export function drawTree(box, track, count, tip) {
       svg('line', { class: 'rule', x1: x(0) - 6, x2: width, y1: ownY - 18, y2: ownY - 18 }),
       svg('text', { class: 'axis', x: x(0) - 6, y: ownY + 4 }, word('targetRow')),
       edges,
-      own && edge(from(end), ownAt, own.status),
+      own && edge(from(end), ownAt, own.status, OWN_BEND),
       start,
       drawn,
       target,
     ),
   );
+  // What the target said is what the step is about: a narrow box shows that end.
+  box.scrollLeft = ownAt[0] + OWN_ROOM - box.clientWidth;
 }
 
 const clip = (text, width) => {
@@ -100,9 +103,12 @@ function lastPiece(track, count) {
   return token === undefined ? track.promptEnd : pieceOf(track, token);
 }
 
-function edge([x0, y0], [x1, y1], status) {
-  const bend = (x1 - x0) / 2;
-  return svg('path', { class: `edge ${status}`, d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}` });
+const BEND = [0.5, 0.5];
+const OWN_BEND = [1, 0.75]; // late, past the numbers under the node that it leaves
+
+function edge([x0, y0], [x1, y1], status, bend = BEND) {
+  const [leave, arrive] = bend.map((share) => x0 + share * (x1 - x0));
+  return svg('path', { class: `edge ${status}`, d: `M${x0} ${y0}C${leave} ${y0} ${arrive} ${y1} ${x1} ${y1}` });
 }
 
 function mark([x, y], status, size, onEnter = () => {}) {
