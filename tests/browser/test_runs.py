@@ -172,5 +172,6 @@ def test_a_lane_can_be_added_up_to_four(open_page):
         page.click(".add-lane")
         assert page.locator(".lane-form").count() == count
     assert page.locator(".add-lane").is_disabled()
+    assert page.inner_text(".add-lane") == "4 lanes are the most"
     methods = page.eval_on_selector_all(".lane-form select.method", "all => all.map((one) => one.value)")
     assert len(set(methods)) == 4

@@ -34,7 +34,7 @@ export function mount(element, props, watch) {
           disabled: lanes.length >= props.most,
           onclick: () => change((all) => all.push(nextLane(all))),
         },
-        'Add a lane',
+        lanes.length < props.most ? 'Add a lane' : `${props.most} lanes are the most`,
       ),
     );
   }
