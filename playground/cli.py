@@ -252,6 +252,20 @@ def translate(
     print(translate_text(sys.stdin.read() if command == "-" else command))
 
 
+@models_app.command("drafts")
+def list_drafts(
+    target: Annotated[str, typer.Argument(help="A family, a model, a hub id, a folder or a GGUF file.")],
+) -> None:
+    """List the catalog's models on this machine that can draft for TARGET, cheapest first."""
+    from playground.models.catalog import load_catalog
+    from playground.models.drafts import find_drafts
+
+    for draft in find_drafts(load_catalog(), target):
+        print(f"{draft.name:32} {draft.cost:.0%} of the target's cost, estimated from the parameters")
+        for finding in draft.findings:
+            print(f"    {finding.text}")
+
+
 @app.command()
 def methods() -> None:
     """List the methods and their settings."""

@@ -89,3 +89,10 @@ def test_the_lists_name_every_method_and_family() -> None:
     models = playground("models")
     assert "built-in" in models.stdout
     assert "smollm2-135m" in models.stdout
+
+
+def test_the_drafts_that_fit_are_listed_and_a_missing_target_is_a_sentence() -> None:
+    assert playground("models", "drafts", "built-in").stdout.startswith("built-in-draft ")
+    away = playground("models", "drafts", "nobody/has-this")
+    assert (away.returncode, away.stdout) == (2, "")
+    assert "nobody/has-this is not on this machine" in away.stderr

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import cast
 
 import torch
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from playground.decoding.target import TransformersTarget, check_architecture
@@ -30,6 +30,14 @@ class LoadedModel:
     @property
     def model(self) -> PreTrainedModel:
         return self.target.model
+
+    @property
+    def context_length(self) -> int:
+        return self.target.context_length
+
+    @property
+    def eos_ids(self) -> frozenset[int]:
+        return self.target.eos_ids
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -55,10 +63,10 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
             PreTrainedTokenizerBase,
             AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False),
         )
-    except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
+    except Exception as error:  # noqa: BLE001 - files of strangers: the libraries under this promise no common base
         only_sentencepiece = (folder / "tokenizer.model").is_file() and not (folder / "tokenizer.json").is_file()
         hint = " It needs two packages: pip install sentencepiece protobuf." if only_sentencepiece else ""
-        raise UserError(f"The tokenizer in {folder} cannot be loaded: {_first_line(error)}{hint}") from error
+        raise UserError(f"The tokenizer in {folder} cannot be loaded: {_cause(error)}{hint}") from error
 
 
 def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
@@ -85,8 +93,8 @@ def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
         )
     except torch.OutOfMemoryError as error:
         raise UserError(f"The memory of {placement.device} ran out while loading {name}.") from error
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, SafetensorError) as error:
-        raise UserError(f"{name} cannot be loaded from {folder}: {_first_line(error)}") from error
+    except Exception as error:  # noqa: BLE001 - as for the tokenizer
+        raise UserError(f"{name} cannot be loaded from {folder}: {_cause(error)}") from error
     model, report = cast("tuple[PreTrainedModel, dict[str, set[str]]]", loaded)
     # transformers fills what is missing with random numbers and only warns
     if missing := sorted(report["missing_keys"]):
@@ -130,5 +138,13 @@ def spread_map(folder: Path, dtype: torch.dtype, room: dict[int | str, int]) -> 
     return places | {name: first for name, module in model.named_modules() if module in ends and name in places}
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def _cause(error: Exception) -> str:
+    """What a library said, in a line; in our words where its own help nobody."""
+    text = " ".join(str(error).split())
+    if isinstance(error, pickle.UnpicklingError):
+        return "its weights are damaged, or hold code beside tensors, and are not opened."
+    if "ignore_mismatched_sizes" in text:
+        return "its weights have other shapes than its config.json says."
+    if " " not in text:  # the bare key of a KeyError, or nothing
+        text = f"{type(error).__name__} {text}".strip()
+    return text if len(text) <= 300 else text[:299] + "…"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
+
+from transformers import PreTrainedTokenizerBase
 
 from playground.models.loading import LoadedModel
 from playground.models.medusa_heads import LoadedHeads
@@ -22,12 +24,32 @@ class Finding:
     text: str
 
 
+class Described(Protocol):
+    """What a pair is judged by: a `LoadedModel`, or what its folder says (`drafts.Candidate`).
+
+    `tokens` are the token strings by id, `eos_ids` what ends a text, `context_length` counts tokens.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase: ...
+    @property
+    def tokens(self) -> Mapping[int, str]: ...
+    @property
+    def parameters(self) -> int: ...
+    @property
+    def context_length(self) -> int: ...
+    @property
+    def eos_ids(self) -> Collection[int]: ...
+
+
 def shared_vocab(target: LoadedModel, draft: LoadedModel) -> int:
     """The number of ids that both models score; what lies above is padding, or known to one of them only."""
     return min(target.target.vocab_size, draft.target.vocab_size)
 
 
-def check_pair(target: LoadedModel, draft: LoadedModel) -> list[Finding]:
+def check_pair(target: Described, draft: Described) -> list[Finding]:
     """What speaks against `draft` drafting for `target`, errors first.
 
     Tokenizers are compared by their token strings, not by their sizes: models pad their vocabularies.
@@ -35,11 +57,11 @@ def check_pair(target: LoadedModel, draft: LoadedModel) -> list[Finding]:
     if (error := _different_tokens(target, draft)) is not None:
         return [error]
     findings = [*_tokenizer_warnings(target, draft)]
-    if draft.target.context_length < target.target.context_length:
+    if draft.context_length < target.context_length:
         findings.append(
             _warning(
-                f"{draft.name} reads {draft.target.context_length} tokens, {target.name} "
-                f"{target.target.context_length}: beyond the shorter context nothing is drafted."
+                f"{draft.name} reads {draft.context_length} tokens, {target.name} "
+                f"{target.context_length}: beyond the shorter context nothing is drafted."
             )
         )
     ratio = target.parameters / draft.parameters
@@ -103,16 +125,7 @@ def check_prompting(model: LoadedModel) -> list[Finding]:
     ]
 
 
-def rank_drafts(target: LoadedModel, drafts: Sequence[LoadedModel]) -> list[tuple[LoadedModel, float]]:
-    """The drafts that fit `target`, cheapest first, with their estimated cost per pass as a part of the target's.
-
-    The estimate is the ratio of parameters, since reading the weights is what a pass of one token costs.
-    """
-    fitting = [draft for draft in drafts if not any(f.level == "error" for f in check_pair(target, draft))]
-    return sorted(((draft, draft.parameters / target.parameters) for draft in fitting), key=lambda pair: pair[1])
-
-
-def _different_tokens(target: LoadedModel, draft: LoadedModel) -> Finding | None:
+def _different_tokens(target: Described, draft: Described) -> Finding | None:
     ours, theirs = target.tokens, draft.tokens
     for token in sorted(ours.keys() & theirs.keys()):
         if ours[token] != theirs[token]:
@@ -125,7 +138,7 @@ def _different_tokens(target: LoadedModel, draft: LoadedModel) -> Finding | None
     return None
 
 
-def _tokenizer_warnings(target: LoadedModel, draft: LoadedModel) -> list[Finding]:
+def _tokenizer_warnings(target: Described, draft: Described) -> list[Finding]:
     ours, theirs = target.tokenizer, draft.tokenizer
     findings = []
     if extra := sorted(target.tokens.keys() ^ draft.tokens.keys()):
@@ -144,7 +157,7 @@ def _tokenizer_warnings(target: LoadedModel, draft: LoadedModel) -> list[Finding
                 f"an ordinary one for {other.name}: one may be a chat model and the other not."
             )
         )
-    if target.target.eos_ids != draft.target.eos_ids:
+    if target.eos_ids != draft.eos_ids:
         findings.append(
             _warning(
                 f"{target.name} ends a text with {_named(target)}, {draft.name} with {_named(draft)}: "
@@ -168,8 +181,8 @@ def _tokenizer_warnings(target: LoadedModel, draft: LoadedModel) -> list[Finding
     return findings
 
 
-def _named(model: LoadedModel) -> str:
-    names = [str(model.tokenizer.convert_ids_to_tokens(token)) for token in sorted(model.target.eos_ids)]
+def _named(model: Described) -> str:
+    names = [str(model.tokenizer.convert_ids_to_tokens(token)) for token in sorted(model.eos_ids)]
     return " or ".join(names) or "nothing"
 
 

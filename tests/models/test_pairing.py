@@ -7,7 +7,7 @@ from tokenizers import AddedToken, Regex, pre_tokenizers
 
 from playground.models.loading import load_model
 from playground.models.medusa_heads import LoadedHeads, MedusaHeads
-from playground.models.pairing import check_heads, check_pair, check_prompting, rank_drafts, shared_vocab
+from playground.models.pairing import check_heads, check_pair, check_prompting, shared_vocab
 from playground.models.placement import Placement
 from tests.models.checkpoints import save_checkpoint
 from tests.models.conftest import SENTENCES
@@ -127,12 +127,3 @@ def test_heads(big):
     assert "lmsys/vicuna-7b-v1.3" in text
     (text,) = texts(check_heads(big, heads(base="lmsys/vicuna-7b-v1.3")))
     assert "belong to lmsys/vicuna-7b-v1.3, not to big" in text
-
-
-def test_drafts_by_cost(big, load, bpe, train_byte_level):
-    small = load("small", bpe, num_hidden_layers=1, hidden_size=16)
-    middle = load("middle", bpe, num_hidden_layers=2, hidden_size=32)
-    other = load("other", train_byte_level(["completely other words here and there"] * 8))
-    ranked = rank_drafts(big, [middle, other, small])
-    assert [draft.name for draft, _ in ranked] == ["small", "middle"]
-    assert ranked[0][1] == pytest.approx(small.parameters / big.parameters)
