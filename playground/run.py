@@ -264,7 +264,8 @@ def machine() -> str:
     """What this machine is called in traces: processor and number of threads torch uses, or the GPU."""
     if torch.cuda.is_available():
         return str(torch.cuda.get_device_name(0))
-    return f"{_processor()}, {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    return f"{_processor()}, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def _processor() -> str:
