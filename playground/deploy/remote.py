@@ -193,7 +193,7 @@ class RemoteLane:
                 pause = next(pauses, None)
                 if pause is None:
                     raise UserError(
-                        f"No server answers at {self.server.name}. Check the address, and that the server runs."
+                        f"No server answers at {self.server.name} ({error}). Check the address, and that it runs."
                     ) from error
             await anyio.sleep(pause)
         try:

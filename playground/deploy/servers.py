@@ -13,6 +13,7 @@ from playground.errors import UserError
 
 HOSTS = "SPECPLAY_REMOTE_HOSTS"
 KEY = "SPECPLAY_REMOTE_KEY"
+SHORTEST_SECRET = 8
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -29,8 +30,8 @@ class Server:
         return str(self.url).rstrip("/")
 
     def hide(self, text: str) -> str:
-        """`text` without the key, should the server have echoed it."""
-        return text.replace(self.key, "[key]") if self.key else text
+        """`text` without the key, should the server have echoed it. Stand-ins such as EMPTY are no secret."""
+        return text.replace(self.key, "[key]") if self.key and len(self.key) >= SHORTEST_SECRET else text
 
 
 def allowed_server(address: str, environ: Mapping[str, str] = os.environ) -> Server:

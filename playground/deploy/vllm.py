@@ -77,7 +77,11 @@ OFFERS: dict[str, Offer] = {
         "ngram",
         "none",
         NGRAM,
-        ("vLLM has no Jacobi decoding. Lost: guesses that are iterated until they stop changing.", NO_TRAINING),
+        (
+            "vLLM has no Jacobi decoding with the target (XPress heads refine their drafts that way). Lost: guesses "
+            "that the target iterates until they stop changing.",
+            NO_TRAINING,
+        ),
     ),
     "medusa-draft": Offer(
         "draft_model",
@@ -114,10 +118,11 @@ def vllm_argv(plan: Deployment) -> list[list[str]]:
         "generation_config": "vllm",
         **({"max_num_seqs": plan.checked["batch"]} if plan.values["batch"] != 1 else {}),
         **_parallel(plan),
-        "per_request_spec_decode_metrics": "detailed",
     }
-    speculation = speculative_config(plan)
-    config = [["--speculative-config", json.dumps(speculation)]] if speculation else []
+    config: list[list[str]] = []
+    if speculation := speculative_config(plan):
+        keys["per_request_spec_decode_metrics"] = "detailed"  # refused by a server that does not speculate
+        config = [["--speculative-config", json.dumps(speculation)]]
     return [["vllm", "serve", plan.target], *flags(keys), *config]
 
 

@@ -84,6 +84,11 @@ def test_the_key_is_neither_shown_nor_echoed():
     assert server.hide("bad key sk-secret!") == "bad key [key]!"
 
 
+def test_a_stand_in_for_a_key_is_a_word_like_any_other():
+    server = allowed_server("http://localhost:8000", LISTED | {KEY: "EMPTY"})
+    assert server.hide('{"text": "EMPTY"}') == '{"text": "EMPTY"}'
+
+
 def test_a_key_with_a_line_break_is_refused_without_showing_it():
     with pytest.raises(UserError, match=KEY) as caught:
         allowed_server("http://localhost:8000", LISTED | {KEY: "sk-\nsecret"})
