@@ -156,10 +156,7 @@ def fetch_model(name: Annotated[str, typer.Argument(help="A family, a model, a h
     """Bring a model, or all models of a family, to this machine."""
     from playground.models.catalog import load_catalog
 
-    catalog = load_catalog()
-    family = catalog.families.get(name)
-    sources = [entry.source for entry in family.entries] if family else [catalog.source(name)]
-    for source in sources:
+    for source in load_catalog().sources(name):
         print(source.fetch(_progress))
 
 

@@ -95,6 +95,11 @@ class Catalog:
         entry = self.models.get(spec) or self.heads.get(spec)
         return entry.source if entry is not None else parse_source(spec, allow_local)
 
+    def sources(self, name: str, allow_local: bool = True) -> list[Source]:
+        """All that `name` stands for: every part of a family, or the one source that it names."""
+        family = self.families.get(name)
+        return [entry.source for entry in family.entries] if family else [self.source(name, allow_local)]
+
     def parts(
         self,
         target: str,

@@ -13,11 +13,14 @@ import gradio as gr
 from playground.decoding.trace import read_trace
 from playground.errors import UserError
 from playground.models.catalog import load_catalog
+from playground.models.drafts import find_drafts
 from playground.models.store import ModelStore
 from playground.run import open_run
 from playground.ui import wire
 from playground.ui.components import ASSETS, PLOTLY, make_header, make_stage, stylesheet
+from playground.ui.fetching import fetch
 from playground.ui.form import make_form, run_spec
+from playground.ui.model_controls import draft_choices, draft_table, family_choices, refusal, resident_table
 from playground.ui.theme import theme
 
 FIRST_TRACE = ASSETS / "traces" / "first.jsonl"
@@ -66,6 +69,28 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         with run:
             yield from wire.stream(run.trace, run, token_hex(4))
 
+    def fetch_named(*named: str | None) -> Iterator[str]:
+        names = [name.strip() for name in named if name and name.strip()]
+        try:
+            sources = [source for name in names for source in catalog.sources(name, allow_local)]
+        except UserError as error:
+            yield wire.notice("error", str(error))
+            return
+        yield from fetch(sources)
+
+    def fitting(target: str | None) -> tuple[str, gr.Dropdown]:
+        try:
+            drafts = find_drafts(catalog, target or "", allow_local)
+        except UserError as error:
+            return refusal(error), gr.Dropdown()
+        return draft_table(drafts), gr.Dropdown(choices=draft_choices(drafts))
+
+    def in_memory() -> str:
+        return resident_table(store.resident())
+
+    def families() -> gr.Dropdown:
+        return gr.Dropdown(choices=family_choices(catalog))
+
     page = gr.Blocks(title="Speculative Decoding Playground", fill_width=True, analytics_enabled=False)
     with page:
         make_header()
@@ -77,8 +102,17 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         running = form.run.click(
             start, form.fields, stage, show_progress="hidden", concurrency_limit=RUNS_AT_ONCE, api_visibility="private"
         )
-        running.failure(None, js=_tell("fail"), api_visibility="private")
-        form.stop.click(None, cancels=[running], js=_tell("stop"), api_visibility="private")
+        models = form.models
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        fetching = models.fetch.click(fetch_named, models.named, stage, **quiet)
+        for going in (running, fetching):
+            going.failure(None, js=_tell("fail"), api_visibility="private")
+        stopped = form.stop.click(None, cancels=[running, fetching], js=_tell("stop"), api_visibility="private")
+        for ended in (running, fetching, stopped):
+            ended.then(in_memory, None, models.resident, **quiet)
+        page.load(in_memory, None, models.resident, **quiet)
+        fetching.then(families, None, models.target, **quiet)
+        models.find_drafts.click(fitting, models.target, [models.drafts, models.draft], **quiet)
         form.save.click(None, js=_tell("save"), api_visibility="private")
         form.open.upload(
             recorded, form.open, stage, cancels=[running], show_progress="hidden", api_visibility="private"

@@ -25,8 +25,8 @@ Packed = dict[str, Any]
 STATUS_CODES = {status: code for code, status in enumerate(Status)}
 
 
-def notice(kind: Literal["progress", "error"], text: str) -> str:
-    """A sentence for the visitor, apart from any run."""
+def notice(kind: Literal["progress", "done", "error"], text: str) -> str:
+    """A sentence for the visitor, apart from any run. After "progress" the page waits for another."""
     return _message(notice={"kind": kind, "text": text})
 
 

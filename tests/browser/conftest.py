@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from playground.decoding.trace import Step, Trace
+from playground.models.store import ModelStore
 from playground.run import RunSpec
 from playground.ui import page as page_module
 from tests.ui import traces
@@ -62,9 +63,9 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the page is served. It has no model store: a test that needed a model would fail."""
+    """Where the page is served. Its store has room for no model: a test that needed one would fail."""
     first = write(traces.race(), tmp_path_factory.mktemp("traces") / "first.jsonl")
-    with served(page_module.build_page(None, first)) as address:
+    with served(page_module.build_page(ModelStore(limit=0), first)) as address:
         yield address
 
 

@@ -70,3 +70,37 @@ def test_stop_frees_the_models_and_no_step_comes_after(open_page, store):
             break
         page.wait_for_timeout(100)
     assert [resident.leases for resident in store.resident()] == [0, 0]
+
+
+def test_what_is_in_memory_is_shown_after_a_run(open_page, store):
+    store.evict()
+    page = open_page()
+    page.wait_for_selector("#resident >> text=No model is in memory.")
+    page.fill("#sampling input >> nth=0", "4")
+    page.keyboard.press("Tab")
+    page.click("#run")
+    page.wait_for_selector("#resident >> text=built-in-draft")
+    assert "float32" in page.inner_text("#resident")
+
+
+def test_a_draft_is_found_and_chosen(open_page, store):
+    page = open_page()
+    page.click("#other-models > button")
+    page.click("#find-drafts")
+    page.wait_for_selector("#drafts td >> text=built-in-draft")
+    page.click("#draft input")
+    page.click("[role=option] >> text=built-in-small-target")
+    page.wait_for_function("document.querySelector('#draft input').value.startsWith('built-in-small-target')")
+
+
+def test_a_fetch_ends_with_a_sentence_and_the_page_goes_on(open_page):
+    page = open_page()
+    page.fill("#models input", "/no/such/folder")
+    page.keyboard.press("Enter")
+    page.click("#fetch")
+    page.wait_for_selector(".notice.error >> text=There is no folder /no/such/folder.")
+    page.fill("#models input", "built-in-target")
+    page.keyboard.press("Enter")
+    page.click("#fetch")
+    page.wait_for_selector(".notice.done >> text=On this machine: built-in-target.")
+    assert page.locator("#run").is_enabled()

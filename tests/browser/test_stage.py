@@ -81,6 +81,17 @@ def test_a_click_on_a_token_goes_to_its_step(open_page):
     assert "All 4 proposed tokens were accepted" in text(page, "story")
 
 
+def test_the_prompt_shows_its_tokens_with_their_ids(open_page):
+    page, lane = open_page(), traces.race().lanes[0]
+    shown = page.eval_on_selector_all("[data-part=prompt] .piece", "all => all.map((p) => [p.textContent, p.title])")
+    assert shown == [
+        [piece, f"token {at} of the prompt · id {token}"]
+        for at, (piece, token) in enumerate(zip(lane.prompt_pieces, lane.prompt_ids, strict=True), 1)
+    ]
+    page.focus("[data-part=prompt]")
+    assert page.eval_on_selector("[data-part=prompt]", "one => getComputedStyle(one).whiteSpace") == "pre-wrap"
+
+
 def test_number_keys_focus_a_lane(open_page):
     page = open_page()
     assert text(page, "place").startswith("Draft model")

@@ -1,6 +1,7 @@
 // The stage: takes in messages, keeps the log and the playhead, and draws. Everything on it follows from those two.
 
 import { DASHES, Gate, pace, timeline } from './charts.js';
+import { h, visible } from './dom.js';
 import { makeFocus } from './focus.js';
 import { makeLanes } from './lanes.js';
 import { emptyLog, receive, stop, traceLines, trackOf } from './log.js';
@@ -37,6 +38,7 @@ export function mount(element, props, watch) {
   function opened() {
     state.chosen = null;
     drawLanes = makeLanes($('lanes'), state.log, choose);
+    $('prompt').replaceChildren(...promptPieces(state.log.lanes[0]));
     // The space bar belongs to the playhead now; on a focused button it would start another run.
     if (document.activeElement?.id === 'run') stage.focus({ preventScroll: true });
     const calm = window.matchMedia('(prefers-reduced-motion: reduce)').matches;
@@ -109,7 +111,6 @@ export function mount(element, props, watch) {
     $('badge').textContent = log.run === null ? '' : word(log.live ? 'live' : 'recorded');
     $('badge').className = `badge ${log.live ? 'live' : 'recorded'}`;
     $('facts').textContent = log.run === null ? '' : facts(log).filter(Boolean).join(' · ');
-    $('prompt').textContent = log.lanes[0]?.prompt ?? '';
     $('notice').hidden = !log.notice;
     $('notice').className = `notice ${log.notice?.kind ?? ''}`;
     $('notice').textContent = log.notice?.text ?? '';
@@ -188,6 +189,12 @@ function facts({ title, machine, recorded, lanes, live, end, lost }) {
     lost && word('lost', { n: lost }),
   ];
 }
+
+// The prompt as the target reads it: every token a piece that names its id.
+export const promptPieces = ({ prompt_pieces: pieces, prompt_ids: ids }) =>
+  pieces.map((piece, at) =>
+    h('span', { class: 'piece', title: word('promptTip', { n: at + 1, id: ids[at] }) }, visible(piece).replaceAll('\n', '↵')),
+  );
 
 // How tokens were chosen. A lane that only keeps the target's law writes another text than the baseline when it draws.
 export function sampling(lanes) {

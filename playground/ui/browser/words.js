@@ -5,6 +5,8 @@ const EN = {
   live: 'Live run',
   stage: 'The run',
   transport: 'Playback',
+  promptLabel: 'The prompt, token by token',
+  promptTip: 'token {n} of the prompt · id {id}',
   onMachine: 'on {machine}',
   greedy: 'greedy',
   temperature: 'temperature {t}',
