@@ -200,6 +200,11 @@ def check_cut(session: Session, steps: list[Step], whole: list[int], length: int
         assert step.accepted == len(path)
         assert roles[:-1] == [Status.ACCEPTED] * (len(roles) - 1), "only the last may be the target's own"
         assert step.cache_after == step.cache_before + len(step.emitted)
+    assert isinstance(session.drafter, OracleDrafter)
+    told = session.drafter.outcomes[-1]
+    assert list(told.emitted) == [token.token for token in steps[-1].emitted]
+    assert [steps[-1].nodes[node].token for node in told.path] == told.emitted[: steps[-1].accepted]
+    assert len(told.kept) == len(told.emitted) == len(session.laws)
     cut = [node for node in steps[-1].nodes if "cut off" in node.reason]
     assert all(node.status is Status.NEVER_REACHED and reason in node.reason for node in cut)
     summary = summarize(steps)
@@ -461,7 +466,12 @@ def test_a_session_tells_the_law_of_each_token_it_emitted(sampling: Sampling) ->
     """Asked after the step, when the text has grown, and after a cut: what a draft's q is made of."""
     target = tiny_target("llama")
     truth = written(target, sampling, new=40)
-    session = Session(Executor(target), OracleDrafter(truth, GUESSES, VOCAB), PROMPT, sampling, max_new_tokens=40)
+    drafter = OracleDrafter(truth, [Guess(6, 6), *GUESSES], VOCAB)
+
+    def stop(ids: Sequence[int], new: int) -> tuple[int, str] | None:
+        return (33, "stop") if len(ids) >= 33 else None
+
+    session = Session(Executor(target), drafter, PROMPT, sampling, max_new_tokens=40, stop=stop)
     assert session.laws == []
     while session.finish is None:
         before = len(session.ids)
