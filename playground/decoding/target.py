@@ -188,6 +188,11 @@ def check_architecture(target: TransformersTarget) -> None:
             "Choose a model of another architecture."
         ) from error
     ours = target.logits(hidden[0, 5:]).float()
+    if theirs.isnan().any():
+        raise UserError(
+            f"{target.name} gives no numbers (NaN) in {str(target.head.weight.dtype).removeprefix('torch.')}: its "
+            "weights are damaged, or too large for this number format. Fetch it again, or try float32."
+        )
     tolerance = 1e-3 if target.head.weight.dtype == torch.float32 else 0.1
     if not torch.allclose(ours, theirs, atol=tolerance * float(theirs.abs().max()), rtol=0):
         raise UserError(

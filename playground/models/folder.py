@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from playground.decoding.codec import decode_value
 from playground.errors import UserError
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -51,11 +53,12 @@ class ModelFolder:
         raise UserError(f"{self.path} holds no weights: expected model.safetensors (or its index and shards).")
 
     def _shards(self, index: Path) -> list[Path]:
-        names = sorted(set(read_json(index).get("weight_map", {}).values()))
+        weight_map = decode_value(dict[str, str], read_json(index).get("weight_map", {}), f"{index}, weight_map")
+        names = sorted(set(weight_map.values()))
         for name in names:
             if Path(name).name != name:
                 raise UserError(f"{index} names a file outside its folder: {name!r}. This folder is not loaded.")
-        missing = [name for name in names if not (self.path / name).is_file()]
+        missing = [name for name in names if not os.path.isfile(self.path / name)]  # Path's raises for long names
         if missing or not names:
             raise UserError(f"{self.path} is incomplete: {', '.join(missing) or 'the index names no weights'}.")
         return [self.path / name for name in names]
@@ -96,12 +99,17 @@ def read_header(file: Path) -> list[Tensor]:
             raise broken
         try:
             header = json.loads(stream.read(length))
-        except ValueError as error:
+            entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+            end = max((entry["data_offsets"][1] for entry in entries.values()), default=0)
+            tensors = [
+                Tensor(name, str(entry["dtype"]), tuple(int(length) for length in entry["shape"]))
+                for name, entry in entries.items()
+            ]
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:  # JSON of another form
             raise broken from error
-    entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-    if max((entry["data_offsets"][1] for entry in entries.values()), default=0) != size - 8 - length:
+    if end != size - 8 - length:
         raise broken
-    return [Tensor(name, entry["dtype"], tuple(entry["shape"])) for name, entry in entries.items()]
+    return tensors
 
 
 def read_json(file: Path) -> dict[str, Any]:
@@ -110,7 +118,9 @@ def read_json(file: Path) -> dict[str, Any]:
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError(f"{file} is missing.") from error
-    except ValueError as error:
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{file} is damaged: {error}.") from error
     if not isinstance(content, dict):
         raise UserError(f"{file} is damaged: expected a JSON object.")

@@ -106,7 +106,7 @@ def convert(file: Path, folder: Path, progress: Progress = quiet) -> None:
         tokenizer = AutoTokenizer.from_pretrained(
             file.parent, gguf_file=file.name, local_files_only=True, trust_remote_code=False
         )
-    except (ValueError, KeyError, IndexError, RuntimeError) as error:
+    except Exception as error:  # files of strangers: the libraries under this promise no common base
         raise UserError(f"transformers cannot read {file.name} ({info.architecture}): {error}") from error
     progress(f"Saving {file.stem}", None)
     _clean(model).save_pretrained(folder, max_shard_size="5GB")

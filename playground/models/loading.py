@@ -63,7 +63,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
             PreTrainedTokenizerBase,
             AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False),
         )
-    except Exception as error:  # noqa: BLE001 - files of strangers: the libraries under this promise no common base
+    except Exception as error:  # files of strangers: the libraries under this promise no common base
         only_sentencepiece = (folder / "tokenizer.model").is_file() and not (folder / "tokenizer.json").is_file()
         hint = " It needs two packages: pip install sentencepiece protobuf." if only_sentencepiece else ""
         raise UserError(f"The tokenizer in {folder} cannot be loaded: {_cause(error)}{hint}") from error
@@ -93,7 +93,7 @@ def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
         )
     except torch.OutOfMemoryError as error:
         raise UserError(f"The memory of {placement.device} ran out while loading {name}.") from error
-    except Exception as error:  # noqa: BLE001 - as for the tokenizer
+    except Exception as error:  # as for the tokenizer
         raise UserError(f"{name} cannot be loaded from {folder}: {_cause(error)}") from error
     model, report = cast("tuple[PreTrainedModel, dict[str, set[str]]]", loaded)
     # transformers fills what is missing with random numbers and only warns

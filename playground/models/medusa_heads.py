@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -114,8 +114,10 @@ def load_heads(path: Path) -> LoadedHeads:
         )
         if (said := config.get(key)) not in (None, found)
     ]
-    tree = load_tree((folder / TREE).read_text(encoding="utf-8")) if (folder / TREE).is_file() else None
-    return LoadedHeads(heads, config.get("base_model_name_or_path"), tree, notices)
+    base = config.get("base_model_name_or_path")
+    tree_file = folder / TREE
+    tree = load_tree(tree_file.read_text(encoding="utf-8", errors="replace")) if tree_file.is_file() else None
+    return LoadedHeads(heads, base if isinstance(base, str) else None, tree, notices)
 
 
 def save_heads(
@@ -183,9 +185,11 @@ def _read(file: Path) -> dict[str, Tensor]:
         content = torch.load(file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file))
     except pickle.UnpicklingError as error:
         raise UserError(f"{file} is damaged, or holds code beside tensors: it is not opened.") from error
-    except (SafetensorError, RuntimeError, EOFError, ValueError, OSError) as error:
+    except Exception as error:  # bytes of strangers: a damaged pickle can make the reader raise anything
         raise UserError(f"{file} is damaged or cut short ({error}). Fetch it again.") from error
-    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+    if not isinstance(content, dict) or not all(
+        isinstance(key, str) and isinstance(value, Tensor) for key, value in content.items()
+    ):
         raise UserError(f"{file} is not a table of tensors by name, as a file of Medusa heads is.")
     return {key: content[key] for key in _wanted(content)}
 
@@ -211,6 +215,9 @@ def _assemble(path: Path, tensors: dict[str, Tensor]) -> MedusaHeads:
     for key, tensor in tensors.items():
         if tensor.shape != expected[key]:
             raise UserError(f"In {path}, {key} has shape {list(tensor.shape)} and not {list(expected[key])}.")
+        if not tensor.is_floating_point() or tensor.layout != torch.strided:
+            kind = str(tensor.dtype if tensor.layout == torch.strided else tensor.layout).removeprefix("torch.")
+            raise UserError(f"In {path}, {key} is {kind}, where a dense table of floating-point numbers belongs.")
     heads.load_state_dict(tensors, assign=True)
     return heads.eval().requires_grad_(False)
 

@@ -12,7 +12,6 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from playground.errors import UserError
@@ -189,7 +188,7 @@ def _encode_chat(tokenizer: PreTrainedTokenizerBase, text: str, system: str | No
         ids = tokenizer.apply_chat_template(
             turns, add_generation_prompt=True, sanitize_control_tokens=not allow_special, return_dict=False
         )
-    except (TemplateError, ValueError) as error:
+    except Exception as error:  # a template is a stranger's program and can raise anything
         raise UserError(f"The model's chat template refuses this prompt: {error}") from error
     return cast("list[int]", ids)
 

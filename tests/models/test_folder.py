@@ -1,4 +1,5 @@
 import json
+import struct
 
 import pytest
 import torch
@@ -79,4 +80,60 @@ def test_missing_shards_are_named(model):
 def test_nothing_outside_the_folder_is_read(model, name):
     index(model.path, {"a": name})
     with pytest.raises(UserError, match="outside its folder"):
+        model.check()
+
+
+def entry(**changes):
+    return {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]} | changes}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        [1],
+        "text",
+        None,
+        {"a": 1},
+        {"a": {"dtype": "F32", "shape": [1]}},
+        {"a": {"shape": [1], "data_offsets": [0, 4]}},
+        entry(data_offsets=["0", "4"]),
+        entry(data_offsets=[0]),
+        entry(shape="wide"),
+        entry(shape=None),
+    ],
+)
+def test_a_header_of_another_form_is_damage(model, header):
+    text = json.dumps(header).encode()
+    (model.path / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"0000")
+    with pytest.raises(UserError, match="damaged or cut short"):
+        model.check()
+
+
+def test_json_that_nests_without_end_is_damage(model):
+    deep = b"[" * 100_000
+    (model.path / "model.safetensors").write_bytes(struct.pack("<Q", len(deep)) + deep)
+    with pytest.raises(UserError, match="damaged or cut short"):
+        model.check()
+    (model.path / "config.json").write_bytes(deep)
+    with pytest.raises(UserError, match=r"config\.json is damaged"):
+        ModelFolder(model.path).check()
+
+
+def test_a_folder_where_the_config_should_be(model):
+    (model.path / "config.json").unlink()
+    (model.path / "config.json").mkdir()
+    with pytest.raises(UserError, match=r"config\.json cannot be read"):
+        model.check()
+
+
+@pytest.mark.parametrize("names", [[], 5, {"a": 5}, {"a": None}, {"a": ["x"]}])
+def test_an_index_of_another_form(model, names):
+    index(model.path, names)
+    with pytest.raises(UserError, match=r"weight_map.* belongs"):
+        model.check()
+
+
+def test_an_index_with_a_name_that_no_file_can_have(model):
+    index(model.path, {"a": "x" * 5000})
+    with pytest.raises(UserError, match="is incomplete"):
         model.check()

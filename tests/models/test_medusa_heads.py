@@ -222,6 +222,32 @@ class TestStrict:
         torch.save([1, 2], tmp_path / "medusa_lm_head.pt")
         with pytest.raises(UserError, match="not a table of tensors"):
             load_heads(tmp_path)
+        torch.save({5: torch.zeros(2, 2)}, tmp_path / "medusa_lm_head.pt")
+        with pytest.raises(UserError, match="not a table of tensors"):
+            load_heads(tmp_path)
+
+    @pytest.mark.parametrize("content", [b"root:x:0:0", b"I1\n.", b"h\x05."])
+    def test_bytes_at_which_the_unpickler_stumbles(self, tmp_path, content):
+        (tmp_path / "medusa_lm_head.pt").write_bytes(content)
+        with pytest.raises(UserError, match=r"damaged|not a table"):
+            load_heads(tmp_path)
+
+    @pytest.mark.parametrize("kind", ["int64", "bool", "complex64", "sparse_coo"])
+    def test_numbers_that_heads_cannot_compute_with(self, tmp_path, kind):
+        def change(tensor):
+            return tensor.to_sparse() if kind == "sparse_coo" else tensor.to(getattr(torch, kind))
+
+        torch.save({key: change(tensor) for key, tensor in official().items()}, tmp_path / "medusa_lm_head.pt")
+        with pytest.raises(UserError, match=f"is {kind}, where"):
+            load_heads(tmp_path)
+
+    def test_companions_of_another_form(self, tmp_path):
+        save_file(official(), tmp_path / "medusa_lm_head.safetensors")
+        (tmp_path / "config.json").write_text('{"base_model_name_or_path": 5}')
+        assert load_heads(tmp_path).base is None
+        (tmp_path / "medusa_tree.json").write_bytes(b"[\xff]")
+        with pytest.raises(UserError, match="tree"):
+            load_heads(tmp_path)
 
 
 class TestSave:

@@ -1,5 +1,8 @@
 import gc
 import json
+import math
+import os
+import pickle
 import weakref
 from contextlib import ExitStack
 from threading import Barrier, Thread
@@ -97,7 +100,9 @@ class TestLoading:
 
         key = "model.layers.1.mlp.up_proj.weight"
         refuse(lambda f: weights(f, lambda t: t.pop(key)), rf"is incomplete: .* lacks {key}")
-        refuse(lambda f: weights(f, lambda t: t.update({key: torch.zeros(3, 3)})), "cannot be loaded from .*size")
+        refuse(
+            lambda f: weights(f, lambda t: t.update({key: torch.zeros(3, 3)})), "cannot be loaded from .*other shapes"
+        )
         refuse(lambda f: (f / "model.safetensors").write_bytes(b"x" * 500), "damaged or cut short")
         refuse(lambda f: (f / "tokenizer.json").unlink(), "holds no tokenizer")
         refuse(lambda f: (f / "tokenizer.json").write_text("{"), "tokenizer in .* cannot be loaded")
@@ -105,6 +110,22 @@ class TestLoading:
         refuse(lambda f: config(f, quantization_config={"quant_method": "awq", "bits": 4}), "AWQ|awq")
         refuse(lambda f: config(f, model_type="brandnew"), "brandnew")
         refuse(lambda f: config(f, vocab_size=100), "cannot be loaded|do not belong together")
+
+        refuse(lambda f: weights(f, lambda t: t[key].fill_(math.nan)), r"gives no numbers \(NaN\) in float32")
+        refuse(lambda f: config(f, vocab_size="many"), "cannot be loaded: .*vocab_size.*many")
+        refuse(lambda f: config(f, num_attention_heads=0), "cannot be loaded: ZeroDivision|by zero")
+        refuse(lambda f: config(f, dtype="nope"), "cannot be loaded")
+        refuse(lambda f: (f / "tokenizer_config.json").write_text("[]"), "tokenizer in .* cannot be loaded")
+        refuse(lambda f: (f / "tokenizer.json").write_text("null"), "tokenizer in .* cannot be loaded")
+
+    @pytest.mark.parametrize("content", [b"", b"text, no weights", pickle.dumps(os.system, protocol=2)])
+    def test_weights_that_are_damaged_or_code(self, folder, bpe, content):
+        save_checkpoint(folder, bpe)
+        (folder / "model.safetensors").unlink()
+        (folder / "pytorch_model.bin").write_bytes(content)
+        with pytest.raises(UserError, match=r"cannot be loaded from") as told, ModelStore().lease(Folder(folder)):
+            pass
+        assert "weights_only" not in str(told.value), "no advice to switch the guard off"
 
     def test_spread_by_accelerate(self, folder, bpe):
         saved = save_checkpoint(folder, bpe)

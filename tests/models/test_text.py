@@ -258,3 +258,12 @@ class TestEncodePrompt:
         strict.chat_template = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
         with pytest.raises(UserError, match="no system role"):
             encode_prompt(strict, "Hi", chat=True, system="Be brief.")
+        for broken in (
+            "{{ 1 / 0 }}",
+            "{{ 'a' + 1 }}",
+            "{% for i in range(10 ** 9) %}a{% endfor %}",
+            5,
+        ):
+            strict.chat_template = broken
+            with pytest.raises(UserError, match="chat template refuses"):
+                encode_prompt(strict, "Hi", chat=True)
