@@ -23,7 +23,8 @@ from playground.errors import UserError
 from playground.models.cache import Progress, check_room, quiet
 from playground.models.folder import ModelFolder
 
-REPO = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+REPO = re.compile(r"[A-Za-z0-9]([\w.-]*\w)?(/[A-Za-z0-9]([\w.-]*\w)?)?")
+LONGEST_REPO = 96
 REVISION = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)*")
 DESCRIPTIONS = (".json", ".jinja", ".model", ".txt")
 WEIGHTS = (".safetensors", ".bin", ".pt")
@@ -41,7 +42,8 @@ class Hub:
     revision: str = "main"
 
     def __post_init__(self) -> None:
-        if not REPO.fullmatch(self.repo) or ".." in self.repo or "--" in self.repo:
+        never = ".." in self.repo or "--" in self.repo or self.repo.endswith(".git") or len(self.repo) > LONGEST_REPO
+        if never or not REPO.fullmatch(self.repo):
             raise UserError(f"{self.repo!r} is no hub id: expected owner/name.")
         if not REVISION.fullmatch(self.revision) or ".." in self.revision:
             raise UserError(f"{self.revision!r} is no revision: give a branch, a tag or a commit.")

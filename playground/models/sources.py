@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -38,10 +39,10 @@ class Folder:
         return self.label or self.path.name
 
     def find(self) -> Path | None:
-        return self.path if self.path.exists() else None
+        return self.path if os.path.exists(self.path) else None  # Path's raises for long names
 
     def fetch(self, progress: Progress = quiet) -> Path:
-        if not self.path.exists():
+        if not os.path.exists(self.path):
             raise UserError(f"There is no folder {self.path}.")
         return self.path
 
@@ -80,9 +81,9 @@ def parse_source(spec: str, allow_local: bool = True) -> Source:
     spec = spec.strip()
     if not spec:
         raise UserError("No model is named: give a hub id (owner/name), a folder or a .gguf file.")
-    path = Path(spec).expanduser()
+    path = Path(os.path.expanduser(spec))  # Path's raises for a user that there is not
     is_gguf, is_heads = path.suffix.lower() == ".gguf", path.suffix.lower() in (".pt", ".safetensors")
-    if is_gguf or is_heads or spec.startswith((".", "/", "~")) or "\\" in spec or (allow_local and path.is_dir()):
+    if is_gguf or is_heads or spec.startswith((".", "/", "~")) or "\\" in spec or (allow_local and os.path.isdir(path)):
         if not allow_local:
             raise UserError(f"Files of this machine cannot be opened from here: {spec!r}. Give a hub id (owner/name).")
         return Gguf(path) if is_gguf else Folder(path)

@@ -91,7 +91,9 @@ def test_offline(tmp_path, monkeypatch):
         Hub("owner/model", "v1").fetch()
 
 
-@pytest.mark.parametrize("repo", ["", "a/b/c", "../b", "a/..", "a b/c", "a/b--c", "-a/b", "a/"])
+@pytest.mark.parametrize(
+    "repo", ["", "a/b/c", "../b", "a/..", "a b/c", "a/b--c", "-a/b", "a/", "a/b-", "a./b", "a/b.git", "a" * 97]
+)
 def test_ids_that_cannot_be(repo):
     with pytest.raises(UserError, match="no hub id"):
         Hub(repo)

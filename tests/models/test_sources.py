@@ -58,3 +58,10 @@ def test_the_first_place_that_has_it(tmp_path):
     assert FirstOf((Broken(), Folder(tmp_path))).fetch() == tmp_path
     with pytest.raises(UserError, match=r"It is broken. There is no folder"):
         FirstOf((Broken(), Folder(tmp_path / "no"))).fetch()
+
+
+@pytest.mark.parametrize("spec", ["~nobody-of-that-name/model", "x" * 5000, "./" + "x" * 5000, "\0", "./\0"])
+@pytest.mark.parametrize("allow_local", [True, False])
+def test_paths_that_cannot_be_are_sentences(spec, allow_local):
+    with pytest.raises(UserError):
+        parse_source(spec, allow_local).fetch()
