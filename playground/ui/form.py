@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gradio as gr
 
+from playground.decoding.codec import JSON, decode_value
 from playground.errors import UserError
 from playground.methods import METHODS, get_method
 from playground.models.catalog import Catalog
@@ -29,6 +30,14 @@ class Form:
     stop: gr.Button
     open: gr.UploadButton
     save: gr.Button
+
+
+@dataclass(frozen=True)
+class _Picked:
+    """A lane as the lane editor holds it."""
+
+    method: str
+    settings: dict[str, JSON] = field(default_factory=dict)
 
 
 def make_form(catalog: Catalog) -> Form:
@@ -90,8 +99,10 @@ def run_spec(
 ) -> RunSpec:
     """The run that the controls describe, in their order. Raises UserError for what cannot be run."""
     return RunSpec(
-        prompt=prompt,
-        lanes=tuple(_lane(lane, models, draft, heads, draft_heads) for lane in lanes),
+        prompt=_text("Prompt", prompt),
+        lanes=tuple(
+            _lane(lane, models, draft, heads, draft_heads) for lane in decode_value(list[_Picked], lanes, "Lanes")
+        ),
         temperature=_number("Temperature", temperature),
         top_k=_whole("Top-k", top_k),
         top_p=_number("Top-p", top_p),
@@ -100,24 +111,27 @@ def run_spec(
         seed=_whole("Seed", seed),
         max_new_tokens=_whole("Length", max_new_tokens),
         chat={"on": True, "off": False}.get(chat),
-        system=system.strip() or None,
-        stop=tuple(line for line in stop.split("\n") if line),
+        system=_text("System prompt", system).strip() or None,
+        stop=tuple(line for line in _text("Stop strings", stop).split("\n") if line),
     )
 
 
-def _lane(lane: Mapping[str, Any], target: str | None, *partners: str | None) -> LaneSpec:
+def _lane(lane: _Picked, target: str | None, *partners: str | None) -> LaneSpec:
     """A lane on `target` and its `partners` (draft, heads, draft heads), of which empty ones are the family's own."""
-    method = get_method(str(lane.get("method")))
-    draft, heads, draft_heads = ((name or "").strip() or None for name in partners)
-    return LaneSpec(
-        method.id, method.check(lane.get("settings", {})), (target or "").strip(), draft, heads, draft_heads
-    )
+    method = get_method(lane.method)
+    draft, heads, draft_heads = (_text("A model", name).strip() or None for name in partners)
+    settings = method.check(lane.settings)
+    return LaneSpec(method.id, settings, _text("Models", target).strip(), draft, heads, draft_heads)
+
+
+def _text(name: str, value: str | None) -> str:
+    return decode_value(str, value or "", name)
 
 
 def _number(name: str, value: float | None) -> float:
     if value is None:
         raise UserError(f"{name} is empty. Enter a number.")
-    return float(value)
+    return decode_value(float, value, name)
 
 
 def _whole(name: str, value: float | None) -> int:
