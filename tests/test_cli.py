@@ -82,6 +82,14 @@ def test_bad_input_ends_with_a_sentence_and_status_2(arguments: tuple[str, ...],
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("where", [("--port", "99999"), ("--host", "no-such-host.invalid")])
+def test_an_address_that_cannot_be_served_is_a_sentence(where: tuple[str, ...]) -> None:
+    done = playground("serve", *where)
+    assert done.returncode == 2
+    assert "cannot be served" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_lists_name_every_method_and_family() -> None:
     methods = playground("methods")
     for name in ("autoregressive", "draft-model", "prompt-lookup", "medusa", "lookahead", "naive-batching"):

@@ -25,6 +25,7 @@ from playground.ui.theme import theme
 
 FIRST_TRACE = ASSETS / "traces" / "first.jsonl"
 RUNS_AT_ONCE = 4
+LARGEST_TRACE = "64mb"  # read in memory, where it takes many times that
 
 
 def launch(host: str | None = None, port: int | None = None) -> None:
@@ -34,21 +35,28 @@ def launch(host: str | None = None, port: int | None = None) -> None:
 
 
 def serve(page: gr.Blocks, host: str | None = None, port: int | None = None, wait: bool = True) -> str:
-    """Serve a built page and return its address; returns at once unless `wait`."""
-    _, address, _ = page.launch(
-        server_name=host,
-        server_port=port,
-        prevent_thread_lock=not wait,
-        theme=theme(),
-        head=f"<style>{stylesheet()}</style>",
-        allowed_paths=[str(PLOTLY)],
-        footer_links=[],
-        run_history=False,
-        ssr_mode=False,
-        pwa=False,
-        share=False,
-        show_error=True,
-    )
+    """Serve a built page and return its address; returns at once unless `wait`. UserError: it cannot be had."""
+    try:
+        _, address, _ = page.launch(
+            server_name=host,
+            server_port=port,
+            prevent_thread_lock=not wait,
+            theme=theme(),
+            head=f"<style>{stylesheet()}</style>",
+            allowed_paths=[str(PLOTLY)],
+            max_file_size=LARGEST_TRACE,
+            footer_links=[],
+            run_history=False,
+            ssr_mode=False,
+            pwa=False,
+            share=False,
+            show_error=True,
+        )
+    except (OSError, OverflowError) as error:  # in use, not ours, no such host, no port number
+        raise UserError(
+            f"The page cannot be served on {host or 'the usual address'}, port {port or 'the usual one'}: it is in "
+            "use, or there is no such address here. Choose another port or host."
+        ) from error
     return str(address)
 
 
