@@ -138,15 +138,26 @@ def check_acceptance(target: PreTrainedModel, draft: PreTrainedModel, prompt: li
     return [count - 1 for count in ours[:-1]]
 
 
+def noisy(model: PreTrainedModel, scale: float) -> PreTrainedModel:
+    """A draft for a model without a smaller sibling: the same with a little noise on its weights."""
+    draft = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in draft.parameters():
+            weight += scale * torch.randn(weight.shape, generator=generator)
+    return draft
+
+
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_acceptance_per_step_is_that_of_assisted_generation(family: Family, k: int) -> None:
-    if family.draft is None:
-        pytest.skip("no smaller sibling exists")
-    target, draft = endless(family.target.model), endless(family.draft.model)
+    target = endless(family.target.model)
+    draft = endless(family.draft.model if family.draft else noisy(target, 0.002))
     accepted = []
     for prompt_name in NAMES[::4]:
         accepted += check_acceptance(target, draft, prompt_ids(prompt_name, family.target.tokenizer), k, family.tokens)
-    assert {0, min(k, 3)} <= set(accepted), "drafts that fail at once and drafts that are right for long"
+    assert max(accepted) >= min(k, 3), "drafts that are right for long"
+    if family.draft:
+        assert 0 in accepted, "drafts that fail at once"
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -154,11 +165,7 @@ def test_acceptance_per_step_is_that_of_assisted_generation(family: Family, k: i
 def test_acceptance_per_step_on_tiny_models(name: str, k: int) -> None:
     """The draft is the target with a little noise on its weights, so that it is right now and then."""
     target = copy.deepcopy(tiny_model(name))
-    draft = copy.deepcopy(target)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for weight in draft.parameters():
-            weight += 0.02 * torch.randn(weight.shape, generator=generator)
+    draft = noisy(target, 0.02)
     accepted = []
     for length in (1, 9):
         accepted += check_acceptance(target, draft, [(5 * at + 2) % VOCAB for at in range(length)], k, 60)
