@@ -66,9 +66,10 @@ def train_medusa(
     heads = train_heads(model, seen, held_out, plan, work)
     accuracy = head_accuracy(heads, model.get_output_embeddings(), held_out)
     tree = search_tree(accuracy, nodes) if seconds is None else fastest_tree(accuracy, seconds)
+    greedy = seen.greedy.float().mean().item()
     about = (
-        f"{plan.num_heads} heads, trained on {len(seen.hidden):,} positions of text that the model wrote itself, half "
-        f"of it greedily, half sampled at temperature 1. Of {len(prompts):,} texts "
+        f"{plan.num_heads} heads, trained on {len(seen.hidden):,} positions of text that the model wrote itself: "
+        f"{greedy:.0%} greedily, the rest sampled at temperature 1. Of {len(prompts):,} texts, half of them greedy, "
         f"{count.repetitive + held_count.repetitive:,} were left out because they repeat themselves."
     )
     publish_heads(heads, out, base, tree, accuracy, about)
