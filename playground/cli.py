@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -282,6 +283,8 @@ def main() -> None:
     """Run the command line; a UserError becomes its sentence and status 2."""
     # Progress is ours to tell; read by huggingface_hub and transformers when they are imported.
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    if isinstance(sys.stdout, TextIOWrapper):  # a text may hold what a console or pipe of another encoding cannot
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except UserError as error:

@@ -90,6 +90,13 @@ def test_an_address_that_cannot_be_served_is_a_sentence(where: tuple[str, ...]) 
     assert "Traceback" not in done.stderr
 
 
+def test_output_that_takes_no_unicode_gets_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = playground("methods")
+    assert done.returncode == 0, done.stderr
+    assert r"alpha\xb7exp(-entropy)" in done.stdout
+
+
 def test_the_lists_name_every_method_and_family() -> None:
     methods = playground("methods")
     for name in ("autoregressive", "draft-model", "prompt-lookup", "medusa", "lookahead", "naive-batching"):
