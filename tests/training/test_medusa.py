@@ -14,7 +14,7 @@ from playground.models.medusa_heads import MedusaHeads, load_heads
 from playground.training.family import Shape, build
 from playground.training.loop import Schedule, read_log
 from playground.training.medusa import HeadsPlan, head_accuracy, head_losses, train_heads, train_medusa
-from playground.training.self_distillation import NO_LABEL, Positions
+from playground.training.self_distillation import NO_LABEL, Positions, read_positions
 from tests.tiny import tiny_model
 
 VOCAB = 64
@@ -97,4 +97,7 @@ def test_from_prompts_to_a_folder_that_loads(tmp_path: Path) -> None:
     assert (loaded.heads.num_heads, loaded.heads.version) == (2, 2)
     accuracy = json.loads((tmp_path / "heads" / "medusa_accuracy.json").read_text())
     assert [len(head) for head in accuracy] == [10, 10]
-    assert "left out" in (tmp_path / "heads" / "README.md").read_text()
+    card = (tmp_path / "heads" / "README.md").read_text()
+    assert "left out" in card
+    greedy = read_positions(tmp_path / "work" / "seen", 2).greedy.float().mean().item()
+    assert f"itself: {greedy:.0%} greedily" in card
