@@ -91,6 +91,8 @@ def generate(
                     print("".join(token.text for token in step.emitted), end="", flush=True)
         finally:
             if file is not None:  # also what there is of a run that failed or was interrupted
+                if file.seekable():
+                    file.truncate(0)
                 run.trace.write(file)
         for notice in run.trace.lanes[0].notices:
             _progress(notice)
@@ -102,11 +104,11 @@ def generate(
 
 
 def _trace_file(path: Path | None) -> AbstractContextManager[TextIO | None]:
-    """The file to write a trace to, opened before any work."""
+    """The file to write a trace to, opened before any work; what it held stays until there is a run to write."""
     if path is None:
         return nullcontext()
     try:
-        return path.open("w", encoding="utf-8")
+        return path.open("a", encoding="utf-8")
     except OSError as error:
         raise UserError(f"The trace cannot be written to {path}: {error.strerror}. Choose another file.") from error
 

@@ -52,6 +52,18 @@ def test_generate_prints_one_json_object_and_writes_the_trace(tmp_path: Path) ->
     assert "Loading" in done.stderr
 
 
+def test_a_mistake_loses_no_trace_and_a_run_replaces_it(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    file.write_text("an older trace\n")
+    wrong = playground("generate", "--prompt", "a", "--set", "k=0", "--trace", str(file))
+    assert wrong.returncode == 2
+    assert file.read_text() == "an older trace\n"
+    right = playground("generate", "--prompt", "a", "--max-new-tokens", "2", "--trace", str(file))
+    assert right.returncode == 0, right.stderr
+    with file.open(encoding="utf-8") as lines:
+        assert read_trace(lines).max_new_tokens == 2
+
+
 def test_generate_prints_the_text_on_stdout_and_the_rest_on_stderr() -> None:
     plain = playground(
         "generate", "--method", "prompt-lookup", "--prompt", "one two one two one", "--max-new-tokens", "8"

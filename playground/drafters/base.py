@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 
 from playground.decoding.codec import JSON
@@ -9,7 +10,7 @@ from playground.decoding.drafting import Context, Outcome, Proposal
 from playground.decoding.sampling import Sampling
 
 
-class StatelessDrafter:
+class StatelessDrafter(ABC):
     """Proposes from the committed ids alone. Subclasses override what they need."""
 
     needs: Collection[int] = ()
@@ -18,8 +19,9 @@ class StatelessDrafter:
     def start(self, prompt_ids: Sequence[int], sampling: Sampling) -> None:
         """A run begins."""
 
+    @abstractmethod
     def propose(self, context: Context) -> Proposal:
-        raise NotImplementedError
+        """What to check in the next pass."""
 
     def observe(self, outcome: Outcome) -> dict[str, JSON] | None:
         """A pass has been judged."""

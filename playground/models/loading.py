@@ -17,6 +17,8 @@ from playground.models.folder import ModelFolder
 from playground.models.placement import Placement
 from playground.models.text import Pieces
 
+MOST_DECLARED = 2  # times the parameters in the files; less than that is told by the name of what is missing
+
 
 @dataclass(frozen=True)
 class LoadedModel:
@@ -77,6 +79,7 @@ def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
     """
     tokenizer = load_tokenizer(folder)
     try:
+        _check_declared(name, folder)
         places: dict[str, object] = {}
         if placement.spread is not None:
             places = {"device_map": spread_map(folder, placement.dtype, placement.spread)}
@@ -91,6 +94,8 @@ def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
             output_loading_info=True,
             **places,
         )
+    except UserError:
+        raise
     except torch.OutOfMemoryError as error:
         raise UserError(f"The memory of {placement.device} ran out while loading {name}.") from error
     except Exception as error:  # as for the tokenizer
@@ -118,12 +123,9 @@ def spread_map(folder: Path, dtype: torch.dtype, room: dict[int | str, int]) -> 
     Embedding and head stay on the first device: their weights are looked at from outside, and offloaded weights
     are only there while their own module runs. Raises UserError if not everything finds a place.
     """
-    from accelerate import infer_auto_device_map, init_empty_weights
+    from accelerate import infer_auto_device_map
 
-    with init_empty_weights():
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
-        model.tie_weights()
+    model = _skeleton(folder, dtype)
     ends = (model.get_input_embeddings(), model.get_output_embeddings())
     own_head = 0 if ends[0].weight is ends[1].weight else ends[1].weight.nbytes
     first = next(iter(room))
@@ -136,6 +138,30 @@ def spread_map(folder: Path, dtype: torch.dtype, room: dict[int | str, int]) -> 
     if "disk" in places.values():
         raise UserError(f"{folder} does not fit into the memory of all devices together.")
     return places | {name: first for name, module in model.named_modules() if module in ends and name in places}
+
+
+def _check_declared(name: str, folder: Path) -> None:
+    """Raise UserError where config.json declares far more than the files hold, before memory is taken for it.
+
+    transformers would make up what is missing: a small download could ask for any amount of memory.
+    """
+    if "quantization_config" in ModelFolder(folder).config:
+        return  # packed weights count differently
+    declared, held = sum(weight.numel() for weight in _skeleton(folder).parameters()), ModelFolder(folder).parameters
+    if declared > MOST_DECLARED * held:
+        raise UserError(
+            f"{name} declares {declared:,} parameters in its config.json, but its files hold {held:,}: they do not "
+            "belong together. Fetch the model again."
+        )
+
+
+def _skeleton(folder: Path, dtype: torch.dtype | None = None) -> PreTrainedModel:
+    """The model of a folder's config without memory for its weights."""
+    with torch.device("meta"):
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        model = cast(PreTrainedModel, AutoModelForCausalLM.from_config(config, dtype=dtype or torch.float32))
+        model.tie_weights()
+    return model
 
 
 def _cause(error: Exception) -> str:

@@ -14,9 +14,10 @@ def trunk(model: LlamaForCausalLM, ids: Tensor, *layers: int) -> list[Tensor]:
     hidden = inner.embed_tokens(ids)
     positions = torch.arange(ids.shape[1], device=ids.device)[None]
     rotary = inner.rotary_emb(hidden, positions)
+    future = torch.full(2 * ids.shape[1:], -torch.inf, dtype=hidden.dtype, device=ids.device).triu(1)
     found: dict[int, Tensor] = {}
     for number, layer in enumerate(inner.layers[: max(layers)], start=1):
-        hidden = layer(hidden, attention_mask=None, position_ids=positions, position_embeddings=rotary)
+        hidden = layer(hidden, attention_mask=future[None, None], position_ids=positions, position_embeddings=rotary)
         if number in layers:
             found[number] = inner.norm(hidden)
     return [found[layer] for layer in layers]

@@ -126,7 +126,9 @@ def head(page: Page) -> int:
 
 
 def wait_for_head(page: Page, expected: int) -> None:
+    """Wait until the playhead is at `expected` and the page has been drawn so: that comes a frame later."""
     page.wait_for_function("at => document.querySelector('.stage').view().head === at", arg=expected)
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def choose_file(page: Page, file: Path) -> None:

@@ -100,6 +100,12 @@ class TestLoading:
 
         key = "model.layers.1.mlp.up_proj.weight"
         refuse(lambda f: weights(f, lambda t: t.pop(key)), rf"is incomplete: .* lacks {key}")
+
+        def swell(folder):
+            weights(folder, lambda t: [t.pop(name) for name in list(t) if ".mlp." in name])
+            config(folder, intermediate_size=2_000_000_000)  # some hundred gigabytes, were they taken
+
+        refuse(swell, r"declares [\d,]+ parameters in its config.json, but its files hold")
         refuse(
             lambda f: weights(f, lambda t: t.update({key: torch.zeros(3, 3)})), "cannot be loaded from .*other shapes"
         )

@@ -1,7 +1,20 @@
-// The page's header: the switch between light and dark, which the browser remembers, and the list of keys.
+// The page's header: the rooms, the switch between light and dark, which the browser remembers, and the list of keys.
+//
+// A room is a way to look at the page: stylesheets show and hide by `body[data-room]`, and nothing is ever unmounted.
+
+const ROOMS = ['race', 'step', 'lessons', 'train'];
 
 export function mount(element) {
   const $ = (name) => element.querySelector(`[data-part=${name}]`);
+  const buttons = [...$('rooms').children];
+  const enter = (room) => {
+    document.body.dataset.room = room;
+    for (const button of buttons) button.setAttribute('aria-current', button.dataset.room === room ? 'page' : 'false');
+  };
+  for (const button of buttons) button.addEventListener('click', () => enter(button.dataset.room));
+  const asked = new URLSearchParams(window.location.search).get('room');
+  enter(ROOMS.includes(asked) ? asked : 'race');
+
   const forced = new URLSearchParams(window.location.search).get('__theme');
   const kept = window.localStorage.getItem('theme');
   if (!forced && kept) document.body.classList.toggle('dark', kept === 'dark');
