@@ -72,14 +72,17 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
-    """The model in `folder`, ready to decode: evaluation mode, no gradients, SDPA attention, no code from the folder.
+    """The model in `folder`, ready to decode: evaluation mode, no gradients, no code from the folder.
+
+    Attention is SDPA where the architecture has it, else transformers' plain one.
 
     Raises UserError: weights missing, damaged or of another shape than the config says, an architecture that
     transformers does not know or that cannot read token trees, memory that ran out.
     """
     tokenizer = load_tokenizer(folder)
     try:
-        _check_declared(name, folder)
+        skeleton = _skeleton(folder, placement.dtype)
+        _check_declared(name, skeleton, folder)
         places: dict[str, object] = {}
         if placement.spread is not None:
             places = {"device_map": spread_map(folder, placement.dtype, placement.spread)}
@@ -88,7 +91,8 @@ def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
         loaded = AutoModelForCausalLM.from_pretrained(
             folder,
             dtype=placement.dtype,
-            attn_implementation="sdpa",
+            # Always said: a config may ask for another, even for a kernel to be downloaded.
+            attn_implementation="sdpa" if skeleton._supports_sdpa else "eager",
             local_files_only=True,
             trust_remote_code=False,
             output_loading_info=True,
@@ -140,14 +144,14 @@ def spread_map(folder: Path, dtype: torch.dtype, room: dict[int | str, int]) -> 
     return places | {name: first for name, module in model.named_modules() if module in ends and name in places}
 
 
-def _check_declared(name: str, folder: Path) -> None:
+def _check_declared(name: str, skeleton: PreTrainedModel, folder: Path) -> None:
     """Raise UserError where config.json declares far more than the files hold, before memory is taken for it.
 
     transformers would make up what is missing: a small download could ask for any amount of memory.
     """
     if "quantization_config" in ModelFolder(folder).config:
         return  # packed weights count differently
-    declared, held = sum(weight.numel() for weight in _skeleton(folder).parameters()), ModelFolder(folder).parameters
+    declared, held = sum(weight.numel() for weight in skeleton.parameters()), ModelFolder(folder).parameters
     if declared > MOST_DECLARED * held:
         raise UserError(
             f"{name} declares {declared:,} parameters in its config.json, but its files hold {held:,}: they do not "
@@ -155,11 +159,13 @@ def _check_declared(name: str, folder: Path) -> None:
         )
 
 
-def _skeleton(folder: Path, dtype: torch.dtype | None = None) -> PreTrainedModel:
+def _skeleton(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """The model of a folder's config without memory for its weights."""
     with torch.device("meta"):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        model = cast(PreTrainedModel, AutoModelForCausalLM.from_config(config, dtype=dtype or torch.float32))
+        model = cast(
+            PreTrainedModel, AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="eager")
+        )
         model.tie_weights()
     return model
 

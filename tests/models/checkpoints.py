@@ -22,6 +22,7 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, object]]] = {
     "qwen2": ("qwen2", SHAPE),
     "qwen3": ("qwen3", SHAPE),
     "gemma3": ("gemma3_text", SHAPE | MIXED | {"query_pre_attn_scalar": 8}),
+    "gemma2": ("gemma2", SHAPE | MIXED | {"query_pre_attn_scalar": 8, "attn_logit_softcapping": 2.0}),
     "mistral": ("mistral", SHAPE | {"sliding_window": None}),
     "gpt2": ("gpt2", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}),
 }

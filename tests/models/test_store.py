@@ -50,6 +50,14 @@ class TestLoading:
             assert loaded.parameters == saved.num_parameters()
             assert not loaded.model.training
             assert not any(p.requires_grad for p in loaded.model.parameters())
+            assert loaded.model.config._attn_implementation == ("eager" if name == "gemma2" else "sdpa")
+
+    @pytest.mark.parametrize("wanted", ["flash_attention_2", "somebody/kernel"])
+    def test_a_config_chooses_no_kernel(self, folder, bpe, wanted):
+        save_checkpoint(folder, bpe)
+        file = folder / "config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"attn_implementation": wanted}))
+        with ModelStore().lease(Folder(folder)) as loaded:
             assert loaded.model.config._attn_implementation == "sdpa"
 
     def test_sentencepiece_tokenizer_and_shards(self, folder, sentencepiece):
