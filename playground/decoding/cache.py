@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 SPARE = 64
+AHEAD = 8192  # slots taken at once for a run that may never fill them
 
 
 class KVCache(Cache):
@@ -42,8 +43,11 @@ class KVCache(Cache):
         self.start = int(slots[0, 0]) if self.rows == 1 else None
 
     def reserve(self, tokens: int) -> None:
-        """Room for sequences of `tokens`, taken at the next forward: a run that knows its length grows only once."""
-        self.capacity = max(self.capacity, tokens)
+        """Room for sequences of `tokens`, taken at the next forward: a run that knows its length grows only once.
+
+        More than AHEAD is taken as it is needed: few runs end where the longest context does.
+        """
+        self.capacity = max(self.capacity, min(tokens, AHEAD))
 
     def placed(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """The announced slots [rows, q] and their rows [rows, 1] on `device`, brought there once per forward."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from playground.decoding.cache import KVCache
+from playground.decoding.cache import AHEAD, KVCache
 from playground.decoding.executor import Executor, Pass, Scratch, causal
 from playground.decoding.target import TransformersTarget
 from playground.decoding.tree import TreeShape
@@ -173,3 +173,10 @@ def test_rewinding_beyond_the_text_is_refused(length: int) -> None:
     cache.lengths[0] = 3
     with pytest.raises(ValueError, match="cannot rewind 3 cached tokens"):
         cache.rewind(0, length)
+
+
+def test_a_run_that_may_get_long_does_not_take_all_its_room_at_once():
+    executor = Executor(tiny_target("llama"), 1)
+    executor.cache.reserve(10**12)
+    executor.run({0: chain_pass([1, 2, 3], 0)})
+    assert executor.cache.states[0].keys.shape[2] == AHEAD
