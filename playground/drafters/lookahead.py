@@ -43,6 +43,7 @@ class Lookahead(StatelessDrafter):
       level       index of the newest filled level; N - 2 once the window is full
       paused      whether the window did not ride in this pass
       before      the window in this pass: levels of ids, [0][0] the last committed token
+      results     outputs of the newest level in this pass, by column: the level that the pass adds; none if paused
       after       the window of the next pass
       diagonals   n-grams [N ids] that the window gave, by column; none before it is full
       pool        changes ["added" | "refreshed" | "evicted", [N ids]], in order; the prompt's in the first Step
@@ -84,8 +85,9 @@ class Lookahead(StatelessDrafter):
         if outcome.judged is None or outcome.side_logits is None:
             return None  # a prefill
         diagonals: list[list[int]] = []
+        results: list[int] = []
         if not self.paused:
-            results: list[int] = outcome.side_logits.argmax(-1).tolist()
+            results = outcome.side_logits.argmax(-1).tolist()
             if len(self.levels) == 1:  # the newest level's column 0 is the last committed token, which is no side token
                 results = [outcome.judged.target_token(-1), *results]
             grid = [*self.levels, results]
@@ -101,6 +103,7 @@ class Lookahead(StatelessDrafter):
             self._insert(_ngrams([*self.tail, *outcome.emitted], self.ngram))
         changes, self.changes = self.changes, []
         return {
+            "results": list(results),
             "after": _json(self.levels),
             "diagonals": _json(diagonals),
             "pool": [[change.kind, list(change.ngram)] for change in changes],

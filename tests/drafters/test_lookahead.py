@@ -89,10 +89,12 @@ def test_the_window_fills_level_by_level_and_then_rolls():
         assert step.view["before"][0][0] == text[step.cache_before]
         assert step.rows == 1 + len(step.nodes) + step.side_rows
         assert step.side_rows == sum(map(len, step.view["before"])) - 1
-        if step.view["level"] == ngram - 2:
+        full = step.view["level"] == ngram - 2
+        assert step.view["results"][0 if full else 1 :] == step.view["after"][-1]
+        if full:
             columns = list(map(list, zip(*step.view["before"], strict=True)))
             assert [diagonal[:-1] for diagonal in step.view["diagonals"]] == columns
-            assert [diagonal[-1] for diagonal in step.view["diagonals"]] == step.view["after"][-1]
+            assert [diagonal[-1] for diagonal in step.view["diagonals"]] == step.view["results"]
             assert step.view["after"][0][1:] == step.view["before"][1][1:]
             assert step.view["after"][1:-1] == step.view["before"][2:]
 
@@ -202,7 +204,7 @@ def test_at_the_end_of_the_context_the_window_pauses_and_the_pool_goes_on(contex
         assert step.view["paused"] == (last + window + ngram - 3 > context - 1)
         assert (step.side_rows == 0) == step.view["paused"]
         if step.view["paused"]:
-            assert step.view["diagonals"] == []
+            assert step.view["diagonals"] == step.view["results"] == []
             assert step.view["after"][1:] == step.view["before"][1:]
     assert one.finish == "context"
     assert max(max(one.positions) for one in planned) < context
