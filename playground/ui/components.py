@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ def bundle(entry: str) -> str:
             if needed not in done:
                 add(needed)
         exports = ", ".join(found for _, found in _EXPORT.findall(source))
-        body = _EXPORT.sub(r"\1", _IMPORT.sub(r"const \1 = module_\2;", source))
+        local = _IMPORT.sub(lambda found: f"const {found[1].replace(' as ', ': ')} = module_{found[2]};", source)
+        body = _EXPORT.sub(r"\1", local)
         done[name] = f"const module_{name} = (() => {{\n{body}\nreturn {{ {exports} }};\n}})();"
 
     add(entry)
@@ -45,9 +46,12 @@ def stylesheet() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted(BROWSER.glob("*.css")))
 
 
-def make_stage(value: str | None = None) -> gr.HTML:
-    """The one live view. Its value is the latest message of `wire`; it keeps the log and the playhead itself."""
-    return _component("stage", value, plotly=f"gradio_api/file={PLOTLY}")
+def make_stage(value: str | None, player: Callable[..., tuple[str, str]]) -> gr.HTML:
+    """The one live view. Its value is the latest message of `wire`; it keeps the log and the playhead itself.
+
+    `player` gives the browser what it needs to save a run as a page, see player.py.
+    """
+    return _component("stage", value, plotly=f"gradio_api/file={PLOTLY}", server_functions=[player])
 
 
 def make_lane_editor(value: list[dict[str, Any]], methods: Iterable[Method], most: int = 4) -> gr.HTML:
@@ -68,7 +72,7 @@ def _component(name: str, value: object, **props: Any) -> gr.HTML:
     return gr.HTML(
         value,
         html_template=(BROWSER / f"{name}.html").read_text(encoding="utf-8"),
-        js_on_load=f"{bundle(name)}\nmodule_{name}.mount(element, props, watch);",
+        js_on_load=f"{bundle(name)}\nmodule_{name}.mount(element, props, watch, server);",
         apply_default_css=False,
         elem_id=name.replace("_", "-"),
         **props,

@@ -16,6 +16,7 @@ from playground.models.catalog import Catalog
 from playground.run import LaneSpec, RunSpec
 from playground.ui.components import ASSETS, make_lane_editor
 from playground.ui.model_controls import ModelControls, make_model_controls
+from playground.ui.recordings import KINDS
 
 FIRST_LANES = ("autoregressive", "draft-model")
 
@@ -30,6 +31,7 @@ class Form:
     stop: gr.Button
     open: gr.UploadButton
     save: gr.Button
+    export: gr.Button
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,12 @@ def make_form(catalog: Catalog) -> Form:
         system = gr.Textbox("", label="System prompt (with the chat template)", lines=1, max_lines=6, elem_id="system")
         ends = gr.Textbox("", label="Stop strings, one a line", lines=1, max_lines=4)
     with gr.Row(elem_id="trace"):
-        opened = gr.UploadButton("Open trace", file_types=[".jsonl"], size="sm", min_width=0)
+        opened = gr.UploadButton("Open trace", file_types=KINDS, size="sm", min_width=0)
         save = gr.Button("Save trace", size="sm", min_width=0)
+        export = gr.Button("Save page", size="sm", min_width=0, elem_id="export")
 
     fields = [prompt, lanes, *models.named, length, temperature, seed, top_k, top_p, min_p, penalty, chat, system, ends]
-    return Form(fields, models, run, halt, opened, save)
+    return Form(fields, models, run, halt, opened, save, export)
 
 
 def run_spec(

@@ -10,7 +10,6 @@ from typing import Any
 
 import gradio as gr
 
-from playground.decoding.trace import read_trace
 from playground.errors import UserError
 from playground.models.catalog import load_catalog
 from playground.models.drafts import find_drafts
@@ -21,6 +20,8 @@ from playground.ui.components import ASSETS, PLOTLY, make_header, make_stage, st
 from playground.ui.fetching import fetch
 from playground.ui.form import make_form, run_spec
 from playground.ui.model_controls import draft_choices, draft_table, family_choices, refusal, resident_table
+from playground.ui.player import player
+from playground.ui.recordings import read_recording
 from playground.ui.theme import theme
 
 FIRST_TRACE = ASSETS / "traces" / "first.jsonl"
@@ -106,7 +107,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
             with gr.Column(elem_id="controls", scale=0, min_width=320):
                 form = make_form(catalog)
             with gr.Column(elem_id="stage-column", scale=1, min_width=0):
-                stage = make_stage(recorded(first_trace) if first_trace.exists() else None)
+                stage = make_stage(recorded(first_trace) if first_trace.exists() else None, player)
         running = form.run.click(
             start, form.fields, stage, show_progress="hidden", concurrency_limit=RUNS_AT_ONCE, api_visibility="private"
         )
@@ -121,7 +122,8 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         page.load(in_memory, None, models.resident, **quiet)
         fetching.then(families, None, models.target, **quiet)
         models.find_drafts.click(fitting, models.target, [models.drafts, models.draft], **quiet)
-        form.save.click(None, js=_tell("save"), api_visibility="private")
+        for button, command in ((form.save, "save"), (form.export, "export")):
+            button.click(None, js=_tell(command), api_visibility="private")
         form.open.upload(
             recorded, form.open, stage, cancels=[running], show_progress="hidden", api_visibility="private"
         )
@@ -129,10 +131,9 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
 
 
 def recorded(file: str | Path) -> str:
-    """A trace file as a message for the stage; what is wrong with it, as a notice."""
+    """A recorded run as a message for the stage; what is wrong with its file, as a notice."""
     try:
-        with open(file, encoding="utf-8") as lines:
-            return wire.whole(read_trace(lines), token_hex(4))
+        return wire.whole(read_recording(Path(file)), token_hex(4))
     except UserError as error:
         return wire.notice("error", str(error))
 

@@ -11,6 +11,8 @@ import pytest
 from playground.decoding.trace import Status
 from playground.ui.components import BROWSER, bundle, stylesheet
 
+ENTRIES = ("lane_editor", "header", "player")  # what is mounted apart from the stage
+
 
 def test_node_tests(node):
     files = sorted(str(path) for path in (Path(__file__).parent / "node").glob("*.test.mjs"))
@@ -22,7 +24,7 @@ def test_statuses_have_the_order_of_the_enum(in_node):
     assert in_node("result = statuses.STATUSES;", None) == [str(status) for status in Status]
 
 
-@pytest.mark.parametrize("entry", ["stage", "lane_editor", "header"])
+@pytest.mark.parametrize("entry", ["stage", *ENTRIES])
 def test_the_bundle_is_one_script_that_parses(node, entry, tmp_path):
     script = tmp_path / "bundle.js"
     script.write_text(bundle(entry), encoding="utf-8")
@@ -33,7 +35,7 @@ def test_the_bundle_is_one_script_that_parses(node, entry, tmp_path):
 def test_the_bundle_has_each_module_once_and_after_what_it_needs():
     whole = bundle("stage")
     for path in BROWSER.glob("*.js"):
-        assert whole.count(f"const module_{path.stem} =") == (path.stem not in ("lane_editor", "header"))
+        assert whole.count(f"const module_{path.stem} =") == (path.stem not in ENTRIES)
     assert whole.index("const module_log ") < whole.index("const module_playhead ") < whole.index("const module_stage ")
     assert "\nimport " not in whole
     assert "\nexport " not in whole

@@ -56,6 +56,7 @@ const told = (track, part) =>
   part?.token === undefined ? String(part) : chip(pieceOf(track, part.token), part.status);
 
 function cost(step) {
+  if (!step.rows) return []; // a server's step: what it cost is not told
   const whole = ownSeconds(step.seconds);
   const used = PHASES.filter((phase) => step.seconds[phase] > 0);
   const share = (phase) => ((100 * step.seconds[phase]) / whole).toFixed(2);

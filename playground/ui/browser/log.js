@@ -45,7 +45,19 @@ export function stop(log) {
 function open({ run, seq, live, header }) {
   const { title, machine, recorded, lanes } = JSON.parse(header);
   const log = { ...emptyLog(), run, seq, live, header, title, machine, recorded };
-  return { ...log, lanes: lanes.map((lane) => ({ ...lane, tracks: [] })) };
+  const titles = titlesOf(lanes);
+  return { ...log, lanes: lanes.map((lane, at) => ({ ...lane, title: titles[at], tracks: [] })) };
+}
+
+// Lanes of one title are told apart by the settings in which they differ, else by their number.
+function titlesOf(lanes) {
+  return lanes.map(({ title, settings }, at) => {
+    const alike = lanes.filter((lane) => lane.title === title);
+    if (alike.length < 2) return title;
+    const names = Object.keys(settings).filter((name) => alike.some((lane) => lane.settings[name] !== settings[name]));
+    const told = names.map((name) => `${name.replaceAll('_', ' ')} ${settings[name]}`).join(', ');
+    return `${title} · ${told || at + 1}`;
+  });
 }
 
 const newTrack = (prompt) => ({
@@ -54,6 +66,7 @@ const newTrack = (prompt) => ({
   totals: [],
   at: [],
   most: 0,
+  output: [],
   pieces: new Map(),
   shape: { places: [], roots: [] },
 });
@@ -65,6 +78,7 @@ function append(log, lane, step) {
   track.totals.push(addStep(track.totals.at(-1) ?? NO_TOTALS, step));
   track.at.push(log.order.length);
   track.most = Math.max(track.most, step.emitted.length);
+  for (const { token } of step.emitted) track.output.push(token);
   for (const [token, piece] of Object.entries(step.pieces)) track.pieces.set(Number(token), piece);
   step.places = grow(track.shape, step.nodes);
   log.order.push({ lane, step });
@@ -125,8 +139,9 @@ export function unpackStep(packed) {
   };
 }
 
-// Columns hold one value per item, or one for all; a column that is left out holds the default.
+// Columns hold one value per item, or one for all; a column that is left out holds the default. A list is already whole.
 function unpackColumns(columns, defaults) {
+  if (Array.isArray(columns)) return columns;
   const { n, ...given } = columns ?? { n: 0 };
   return Array.from({ length: n }, (_, at) => {
     const item = { ...defaults };
@@ -161,6 +176,15 @@ export const pieceOf = (track, token) => track.pieces.get(token) ?? `⟦${token}
 export function traceLines(log) {
   const steps = log.order.map(({ lane, step: { places, ...step } }) => ({ lane, step }));
   return [log.header, ...[...steps, { end: steps.length }].map(ascii)];
+}
+
+// The message that a trace file amounts to. Throws an Error for a file that is cut off; what it holds was checked when
+// it was written.
+export function fileMessage(text, run) {
+  const [header, ...rows] = text.trim().split('\n');
+  const lines = rows.map((row) => JSON.parse(row));
+  if (lines.pop()?.end !== lines.length) throw new Error('the trace file is cut off');
+  return { run, seq: 0, live: false, header, steps: lines.map(({ lane, step }) => [lane, step]), end: 'done', notice: null };
 }
 
 const ascii = (value) =>

@@ -2,16 +2,17 @@
 
 import { DASHES, Gate, pace, timeline } from './charts.js';
 import { h, visible } from './dom.js';
+import { savePage, saveTrace } from './files.js';
 import { makeFocus } from './focus.js';
 import { makeLanes } from './lanes.js';
-import { emptyLog, receive, stop, traceLines, trackOf } from './log.js';
+import { emptyLog, receive, stop, trackOf } from './log.js';
 import { atEnd, atStart, isLive, position, seek, tick, tickSeconds } from './playhead.js';
 import { STATUSES } from './statuses.js';
 import { makeTip } from './tip.js';
 import { makeTransport } from './transport.js';
 import { word } from './words.js';
 
-export function mount(element, props, watch) {
+export function mount(element, props, watch, server) {
   const stage = element.querySelector('.stage');
   const $ = (name) => stage.querySelector(`[data-part=${name}]`);
   const state = { log: emptyLog(), play: atEnd, speed: 2, chosen: null };
@@ -126,8 +127,13 @@ export function mount(element, props, watch) {
     }
   }
 
-  // Plotly comes after the first paint; what is on screen by then does not need it.
+  // Plotly comes after the first paint; what is on screen by then does not need it. A file that stands alone has it.
   function loadPlotly() {
+    if (!props.plotly) {
+      plotly = window.Plotly;
+      changed();
+      return;
+    }
     const script = document.createElement('script');
     script.src = props.plotly;
     script.onload = () => {
@@ -139,19 +145,9 @@ export function mount(element, props, watch) {
 
   // ---- the outside -------------------------------------------------------------------------------------------------
 
-  function saveTrace() {
-    if (!state.log.order.length) return;
-    const file = new Blob([`${traceLines(state.log).join('\n')}\n`], { type: 'application/jsonl' });
-    const link = Object.assign(document.createElement('a'), {
-      href: URL.createObjectURL(file),
-      download: `trace-${state.log.run}.jsonl`,
-    });
-    link.click();
-    URL.revokeObjectURL(link.href);
-  }
-
   const commands = {
-    save: saveTrace,
+    save: () => state.log.order.length && saveTrace(state.log),
+    export: async () => state.log.order.length && savePage(state.log, await server.player()),
     stop: () => {
       stop(state.log);
       changed();
@@ -179,7 +175,8 @@ export function mount(element, props, watch) {
 function facts({ title, machine, recorded, lanes, live, end, lost }) {
   const date = new Date(recorded);
   const day = Number.isNaN(date.getTime()) ? recorded : date.toLocaleDateString(undefined, { dateStyle: 'long' });
-  const numbers = [...new Set(lanes.map(({ dtype, device }) => `${dtype}, ${device}`))];
+  const local = lanes.filter(({ dtype }) => dtype !== 'unknown');
+  const numbers = [...new Set(local.map(({ dtype, device }) => `${dtype}, ${device}`))];
   return [
     title,
     ...sampling(lanes),
@@ -199,7 +196,8 @@ export const promptPieces = ({ prompt_pieces: pieces, prompt_ids: ids }) =>
 // How tokens were chosen. A lane that only keeps the target's law writes another text than the baseline when it draws.
 export function sampling(lanes) {
   const drawn = lanes.filter(({ sampling: { temperature } }) => temperature > 0);
-  const chosen = lanes.map(({ sampling: { temperature: t } }) => (t > 0 ? word('temperature', { t }) : word('greedy')));
+  const known = lanes.filter(({ sampling: { temperature } }) => temperature !== undefined); // a server tells nothing
+  const chosen = known.map(({ sampling: { temperature: t } }) => (t > 0 ? word('temperature', { t }) : word('greedy')));
   const differ = lanes.length > 1 && drawn.some(({ lossless }) => lossless === 'distribution');
   return [...new Set(chosen), differ && word('ownDraws')];
 }

@@ -101,6 +101,10 @@ const EN = {
   'story.start': 'The prompt is about to be read. Step forward, or press Play.',
   'story.none': 'No guess in this step: {reason}. The pass gave one token, {token}.',
   'story.plain': 'One pass of the target, one token: {token}.',
+  'story.told':
+    'The server counted {drafted} proposed tokens in this step and {accepted} accepted; it sent {gain}. It does not tell which tokens it rejected.',
+  'story.unknown.one': 'The server sent one token and does not tell how it came about.',
+  'story.unknown': 'The server sent {n} tokens together and does not tell which of them were proposed.',
   'story.all.one':
     'The one proposed token was accepted, and the same pass gave {token} as a bonus: {gain} tokens from one pass.',
   'story.all':

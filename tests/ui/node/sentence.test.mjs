@@ -62,3 +62,9 @@ test('depth and numbers', () => {
   assert.equal(depthOf([]), 0);
   assert.deepEqual([0, 1, 0.5, 0.00012, 0.9996].map(short), ['0', '1', '0.500', '1.2·10⁻⁴', '0.9996']);
 });
+
+test('of a server’s step only what it counted is told', () => {
+  const step = (view, status) => unpackStep({ ...chain('', status), view });
+  assert.match(tell(step({ drafted: 4, accepted: 3 }, 'corrected'))[0].join(''), /counted 4 proposed .* and 3 accepted/);
+  assert.match(tell(step({}, 'unknown'))[0].join(''), /does not tell how/);
+});
