@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import pytest
@@ -43,3 +44,16 @@ def family(request: pytest.FixtureRequest) -> Family:
     target = load(entry.target)
     assert target is not None
     return Family(target, load(entry.draft), tokens=32 if target.parameters < 20e6 else 12)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests against a real vLLM server are chosen by hand: SPECPLAY_VLLM=1 python -m pytest -m vllm.
+
+    Without the variable they count as deselected, which pytest's last line says.
+    """
+    if os.environ.get("SPECPLAY_VLLM"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("vllm")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]

@@ -13,8 +13,10 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     {"errors"},
     {"decoding"},
-    {"drafters", "models"},
+    {"settings"},
+    {"drafters", "models", "remote"},
     {"methods"},
+    {"lanes"},
     {"run"},
     {"analysis", "deploy", "training"},
     {"ui"},

@@ -1,1 +1,1 @@
-"""Into production: exports for the engines, old commands in today's words, and a lane that is a vLLM server."""
+"""Into production: exports for the engines, and old commands in today's words."""

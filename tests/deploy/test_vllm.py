@@ -1,186 +1,21 @@
-"""The remote lane and the exported commands against the real vLLM. Chosen by hand; see conftest.py."""
+"""Exported and translated commands against the parser of the real vLLM. Chosen by hand, like tests of the marker vllm."""
 
 import json
 import shlex
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
-from time import sleep
 
 import pytest
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from playground.decoding.executor import Executor
 from playground.decoding.sampling import Sampling
-from playground.decoding.session import Session, decode, race
-from playground.decoding.target import TransformersTarget
-from playground.decoding.trace import Status, Trace
-from playground.deploy.remote import RemoteLane
-from playground.deploy.servers import HOSTS, allowed_server
 from playground.deploy.translate import translate
 from playground.deploy.vllm import export_vllm, vllm_argv
-from playground.drafters.autoregressive import Autoregressive
-from playground.errors import UserError
 from playground.methods import METHODS
 from playground.models.wheel import SMOLLM2
 from tests.deploy.test_export import plan
-from tests.deploy.vllm_server import build, serving
+from tests.remote.vllm_server import build
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
-
-TOKENS = 48
-PROMPTS = (
-    "one two three four one two three four one two",
-    "def add(a, b):\n    return a + b\n\ndef sub(a, b):\n",
-    "The capital of France is",
-)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """N-gram speculation, told per request."""
-    with serving(tmp_path_factory.mktemp("vllm") / "log", "--per-request-spec-decode-metrics", "detailed") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def silent(tmp_path_factory):
-    """The same server, but its replies tell nothing: only its counters do."""
-    with serving(tmp_path_factory.mktemp("silent") / "log") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return AutoTokenizer.from_pretrained(SMOLLM2.fetch())
-
-
-@pytest.fixture(scope="module")
-def ours(tokenizer):
-    """The float32 autoregressive ids of each prompt, decoded here."""
-    model = AutoModelForCausalLM.from_pretrained(SMOLLM2.fetch()).eval()
-    target = TransformersTarget(model, "SmolLM2")
-
-    def run(prompt):
-        session = Session(Executor(target), Autoregressive(), tokenizer.encode(prompt), max_new_tokens=TOKENS)
-        list(decode([session]))
-        return session.output
-
-    return {prompt: run(prompt) for prompt in PROMPTS}
-
-
-def lane_to(server, prompt, tokens=TOKENS, **more):
-    environment = {HOSTS: server.url.removeprefix("http://")}
-    return RemoteLane(allowed_server(server.url, environment), prompt, Sampling(), tokens, **more)
-
-
-def ids(steps):
-    return [token.token for step in steps for token in step.emitted]
-
-
-def counters(server):
-    names = ("drafts", "draft_tokens", "accepted_tokens")
-    return [server.sample(f"vllm:spec_decode_num_{name}_total") for name in names]
-
-
-@pytest.mark.parametrize("prompt", PROMPTS)
-def test_greedy_ids_are_ours_and_counts_are_the_servers_own(server, ours, tokenizer, prompt):
-    before = counters(server)
-    lane = lane_to(server, tokenizer.encode(prompt))
-    steps = list(lane.steps())
-    assert ids(steps) == ours[prompt]
-    text = "".join(token.text for step in steps for token in step.emitted)
-    assert text == tokenizer.decode(ours[prompt], skip_special_tokens=True)
-    assert steps[-1].finish == ("eos" if ours[prompt][-1] == tokenizer.eos_token_id else "length")
-    counts = lane.counts
-    told = [counts.num_spec_steps, counts.num_draft_tokens, counts.num_accepted_draft_tokens]
-    for _ in range(20):
-        if (seen := [now - then for now, then in zip(counters(server), before, strict=True)]) == told:
-            break
-        sleep(0.2)
-    assert seen == told
-    assert sum(counts.per_step_accepted or []) == counts.num_accepted_draft_tokens
-    assert lane.lane.prompt_ids == tokenizer.encode(prompt)
-    assert lane.lane.models == {"target": "smollm2"}
-
-
-def test_roles_are_filled_where_the_server_settles_them(server, tokenizer):
-    """A prompt that repeats itself; the first requests of a fresh server may arrive merged, so it is asked again."""
-    for _ in range(5):
-        lane = lane_to(server, tokenizer.encode(PROMPTS[0]), 24)
-        steps = list(lane.steps())
-        if len(lane.lane.notices) == 2:
-            break
-    accepted = sum(token.status is Status.ACCEPTED for step in steps for token in step.emitted)
-    assert accepted == lane.counts.num_accepted_draft_tokens > 0
-    assert steps[0].emitted[0].status is Status.PLAIN
-    assert all(step.view["accepted"] <= step.view["drafted"] for step in steps if "accepted" in step.view)
-
-
-def test_counters_where_the_reply_tells_nothing(silent, server, tokenizer):
-    """Both servers do the same, so one's counters are what the other tells."""
-    lanes = [lane_to(each, tokenizer.encode(PROMPTS[0])) for each in (silent, server)]
-    first, second = (list(lane.steps()) for lane in lanes)
-    assert ids(first) == ids(second)
-    quiet, told = (asdict(lane.counts) for lane in lanes)
-    assert quiet["source"] == "counters"
-    names = [name for name in quiet if not name.startswith("per_step") and name != "source"]
-    assert {name: quiet[name] for name in names} == {name: told[name] for name in names}
-
-
-def test_two_servers_race(silent, server, ours, tokenizer):
-    lanes = [lane_to(each, tokenizer.encode(PROMPTS[1])) for each in (silent, server)]
-    order = list(race([lane.steps() for lane in lanes]))
-    for at in range(2):
-        assert ids([step for lane, step in order if lane == at]) == ours[PROMPTS[1]]
-
-
-def test_stop_strings_and_text_prompts_are_the_servers_business(server):
-    lane = lane_to(server, PROMPTS[0], stop=["two three"])
-    steps = list(lane.steps())
-    assert steps[-1].finish == "stop"
-    assert "two three" not in "".join(token.text for step in steps for token in step.emitted)
-
-
-def test_what_the_server_refuses_is_told_in_its_words(server):
-    with pytest.raises(UserError, match=r"status 404.*nothing-of-this-name"):
-        list(lane_to(server, PROMPTS[0], model="nothing-of-this-name").steps())
-    with pytest.raises(UserError, match=r"status 400.*max_tokens"):
-        list(lane_to(server, PROMPTS[0], tokens=5000).steps())
-
-
-def test_cancel_frees_the_request(server):
-    """It stops running without having reached its end: vLLM counts what ends, and not what a client leaves."""
-    ended, generated = (server.sample(f"vllm:{name}_total") for name in ("request_success", "generation_tokens"))
-    iterator = lane_to(server, "Once upon a time", 900).steps()
-    next(iterator)
-    assert server.sample("vllm:num_requests_running") == 1
-    iterator.close()
-    for _ in range(100):
-        if server.sample("vllm:num_requests_running") == 0:
-            break
-        sleep(0.1)
-    assert server.sample("vllm:num_requests_running") == 0
-    assert server.sample("vllm:request_success_total") == ended
-    assert server.sample("vllm:generation_tokens_total") - generated < 900
-
-
-def test_kill_9_in_mid_run_gives_a_sentence_and_keeps_the_partial_trace(silent):
-    lane = lane_to(silent, "Once upon a time", 900)
-    trace = Trace([lane.lane])
-    iterator = lane.steps()
-    trace.order += [(0, next(iterator)) for _ in range(5)]
-    silent.kill()
-    with pytest.raises(UserError) as caught:
-        trace.order.extend((0, step) for step in iterator)
-    assert "tokens had arrived and are kept" in str(caught.value)
-    assert 5 <= len(trace.order) < 900
-    assert f"{len(ids(trace.steps(0)))} tokens" in str(caught.value)
-    with pytest.raises(UserError, match="No server answers"):
-        list(lane_to(silent, "Once upon a time").steps())
-
-
-# --- the command line -------------------------------------------------------------------------------------------
 
 
 def verdicts(how, commands):

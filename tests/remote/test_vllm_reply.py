@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playground.decoding.trace import Status, read_trace, summarize
-from playground.deploy.vllm_reply import NO_TIMES, Counts, StepBuilder, read_reply, server_counts
 from playground.errors import UserError
+from playground.remote.vllm_reply import NO_TIMES, Counts, StepBuilder, read_reply, server_counts
 
 DATA = Path(__file__).parent / "data"
 A, B, C, P, U = Status.ACCEPTED, Status.BONUS, Status.CORRECTED, Status.PLAIN, Status.UNKNOWN

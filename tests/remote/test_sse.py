@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playground.deploy.sse import LARGEST_EVENT, EventParser
 from playground.errors import UserError
+from playground.remote.sse import LARGEST_EVENT, EventParser
 
 STREAM = (
     b"\xef\xbb\xbf: a comment\r\n\r\n"

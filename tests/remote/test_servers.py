@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playground.deploy.servers import HOSTS, KEY, allowed_server
 from playground.errors import UserError
+from playground.remote.servers import HOSTS, KEY, allowed_server
 
 LISTED = {HOSTS: "localhost:8000, inference.example, [::1]:8001,10.0.0.5:443"}
 

@@ -23,11 +23,11 @@ from anyio.from_thread import start_blocking_portal
 from playground.decoding.codec import JSON
 from playground.decoding.sampling import Sampling
 from playground.decoding.trace import Lane, Step
-from playground.deploy.counters import Reading, counts_between, read_counters
-from playground.deploy.servers import KEY, Server
-from playground.deploy.sse import EventParser
-from playground.deploy.vllm_reply import PASSES, TIMES, Counts, StepBuilder, server_counts
 from playground.errors import UserError
+from playground.remote.counters import Reading, counts_between, read_counters
+from playground.remote.servers import KEY, Server
+from playground.remote.sse import EventParser
+from playground.remote.vllm_reply import PASSES, TIMES, Counts, StepBuilder, server_counts
 
 LARGEST_PAGE = 4 << 20
 

@@ -13,11 +13,11 @@ import pytest
 from playground.decoding.sampling import Sampling
 from playground.decoding.session import race
 from playground.decoding.trace import Status, Trace, read_trace
-from playground.deploy.remote import Patience, RemoteLane
-from playground.deploy.servers import HOSTS, KEY, allowed_server
-from playground.deploy.vllm_reply import Counts
 from playground.errors import UserError
-from tests.deploy.fault_server import answer, fault_server, stream
+from playground.remote.lane import Patience, RemoteLane
+from playground.remote.servers import HOSTS, KEY, allowed_server
+from playground.remote.vllm_reply import Counts
+from tests.remote.fault_server import answer, fault_server, stream
 
 MODELS = answer(200, json.dumps({"data": [{"id": "m"}]}))
 QUICK = Patience(connect=5, silence=1, whole=60, retry=(0.0, 0.0))
@@ -150,7 +150,7 @@ def test_a_slow_server_is_waited_for_and_its_time_is_its_own():
 
 def test_arrivals_are_stamped_when_they_arrive_not_when_they_are_read(monkeypatch):
     now = 0.0
-    monkeypatch.setattr("playground.deploy.remote.perf_counter", lambda: now)
+    monkeypatch.setattr("playground.remote.lane.perf_counter", lambda: now)
     with serving(stream(*TOKENS, USAGE)) as server:
         lane = lane_to(server, patience=Patience())
         iterator = lane.steps()
