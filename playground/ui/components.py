@@ -14,6 +14,7 @@ from playground.methods import Method
 
 BROWSER = Path(__file__).parent / "browser"
 ASSETS = Path(__file__).parents[2] / "assets"
+MOST_LANES = 4  # that the page shows side by side
 PLOTLY = ASSETS / "plotly" / "plotly-cartesian.min.js"
 
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from '\./(\w+)\.js';$", re.MULTILINE)
@@ -54,9 +55,9 @@ def make_stage(value: str | None, player: Callable[..., tuple[str, str]]) -> gr.
     return _component("stage", value, plotly=f"gradio_api/file={PLOTLY}", server_functions=[player])
 
 
-def make_lane_editor(value: list[dict[str, Any]], methods: Iterable[Method], most: int = 4) -> gr.HTML:
+def make_lane_editor(value: list[dict[str, Any]], methods: Iterable[Method]) -> gr.HTML:
     """Which methods race, with which settings. Its value is a list of {"method": id, "settings": {name: value}}."""
-    return _component("lane_editor", value, methods=[describe(method) for method in methods], most=most)
+    return _component("lane_editor", value, methods=[describe(method) for method in methods], most=MOST_LANES)
 
 
 def make_header() -> gr.HTML:

@@ -18,7 +18,27 @@ from playground.ui.components import ASSETS, make_lane_editor
 from playground.ui.model_controls import ModelControls, make_model_controls
 from playground.ui.recordings import KINDS
 
-FIRST_LANES = ("autoregressive", "draft-model")
+EXAMPLES = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
+
+# What the controls hold at first, by their names in a link, in the order of `Form.fields`.
+DEFAULTS: dict[str, Any] = {
+    "prompt": EXAMPLES[0]["prompt"],
+    "lane": [{"method": name, "settings": METHODS[name].check({})} for name in ("autoregressive", "draft-model")],
+    "models": "built-in",
+    "draft": "",
+    "heads": "",
+    "draft_heads": "",
+    "length": 64,
+    "temperature": 0,
+    "seed": 1,
+    "top_k": 0,
+    "top_p": 1,
+    "min_p": 0,
+    "penalty": 1,
+    "chat": "auto",
+    "system": "",
+    "stop": "",
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +52,8 @@ class Form:
     open: gr.UploadButton
     save: gr.Button
     export: gr.Button
+    copy: gr.Button
+    link: gr.Textbox
 
 
 @dataclass(frozen=True)
@@ -44,12 +66,10 @@ class _Picked:
 
 def make_form(catalog: Catalog) -> Form:
     """Lay out the controls in the current column."""
-    examples = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
-    first = [{"method": name, "settings": METHODS[name].check({})} for name in FIRST_LANES]
-
-    prompt = gr.Textbox(examples[0]["prompt"], label="Prompt", lines=4, max_lines=10, elem_id="prompt")
+    first = DEFAULTS
+    prompt = gr.Textbox(first["prompt"], label="Prompt", lines=4, max_lines=10, elem_id="prompt")
     with gr.Row(elem_id="examples"):
-        for example in examples:
+        for example in EXAMPLES:
             pick = gr.Button(example["name"], size="sm", min_width=0)
             pick.click(None, None, prompt, js=f"() => {json.dumps(example['prompt'])}", api_visibility="private")
     with gr.Row(elem_id="go"):
@@ -57,29 +77,33 @@ def make_form(catalog: Catalog) -> Form:
         halt = gr.Button("Stop", elem_id="stop", min_width=0)
         unfold = gr.Button("Settings", elem_id="settings", min_width=0)  # only narrow screens show it
         unfold.click(None, js="() => { document.body.classList.toggle('settings-open') }", api_visibility="private")
-    lanes = make_lane_editor(first, METHODS.values())
+    lanes = make_lane_editor(first["lane"], METHODS.values())
     models = make_model_controls(catalog)
     with gr.Row(elem_id="sampling"):
-        length = gr.Number(64, label="Length", precision=0, minimum=1, min_width=0)
-        temperature = gr.Number(0, label="Temperature", minimum=0, step=0.1, min_width=0)
-        seed = gr.Number(1, label="Seed", precision=0, min_width=0)
+        length = gr.Number(first["length"], label="Length", precision=0, minimum=1, min_width=0)
+        temperature = gr.Number(first["temperature"], label="Temperature", minimum=0, step=0.1, min_width=0)
+        seed = gr.Number(first["seed"], label="Seed", precision=0, min_width=0)
     with gr.Accordion("More sampling", open=False, elem_id="more"):
         with gr.Row():
-            top_k = gr.Number(0, label="Top-k (0: off)", precision=0, minimum=0, min_width=0)
-            top_p = gr.Number(1, label="Top-p", minimum=0, maximum=1, step=0.05, min_width=0)
+            top_k = gr.Number(first["top_k"], label="Top-k (0: off)", precision=0, minimum=0, min_width=0)
+            top_p = gr.Number(first["top_p"], label="Top-p", minimum=0, maximum=1, step=0.05, min_width=0)
         with gr.Row():
-            min_p = gr.Number(0, label="Min-p", minimum=0, maximum=1, step=0.05, min_width=0)
-            penalty = gr.Number(1, label="Repetition penalty", minimum=0, step=0.05, min_width=0)
-        chat = gr.Radio(["auto", "on", "off"], value="auto", label="Chat template")
+            min_p = gr.Number(first["min_p"], label="Min-p", minimum=0, maximum=1, step=0.05, min_width=0)
+            penalty = gr.Number(first["penalty"], label="Repetition penalty", minimum=0, step=0.05, min_width=0)
+        chat = gr.Radio(["auto", "on", "off"], value=first["chat"], label="Chat template")
         system = gr.Textbox("", label="System prompt (with the chat template)", lines=1, max_lines=6, elem_id="system")
         ends = gr.Textbox("", label="Stop strings, one a line", lines=1, max_lines=4)
     with gr.Row(elem_id="trace"):
         opened = gr.UploadButton("Open trace", file_types=KINDS, size="sm", min_width=0)
         save = gr.Button("Save trace", size="sm", min_width=0)
         export = gr.Button("Save page", size="sm", min_width=0, elem_id="export")
+        copy = gr.Button("Copy link", size="sm", min_width=0, elem_id="copy-link")
+    link = gr.Textbox(
+        label="Link to these settings", info="Copied where the browser allows it", visible=False, elem_id="link"
+    )
 
     fields = [prompt, lanes, *models.named, length, temperature, seed, top_k, top_p, min_p, penalty, chat, system, ends]
-    return Form(fields, models, run, halt, opened, save, export)
+    return Form(fields, models, run, halt, opened, save, export, copy, link)
 
 
 def run_spec(

@@ -19,6 +19,7 @@ from playground.ui import wire
 from playground.ui.components import ASSETS, PLOTLY, make_header, make_stage, stylesheet
 from playground.ui.fetching import fetch
 from playground.ui.form import make_form, run_spec
+from playground.ui.link import read_link, write_link
 from playground.ui.model_controls import draft_choices, draft_table, family_choices, refusal, resident_table
 from playground.ui.player import player
 from playground.ui.recordings import read_recording
@@ -27,6 +28,13 @@ from playground.ui.theme import theme
 FIRST_TRACE = ASSETS / "traces" / "first.jsonl"
 RUNS_AT_ONCE = 4
 LARGEST_TRACE = "64mb"  # read in memory, where it takes many times that
+
+# JavaScript of a listener that makes a query the whole address, and copies it where the browser allows that.
+COPY = """(query) => {
+    const link = query.startsWith('?') ? location.origin + location.pathname + query : query;
+    navigator.clipboard?.writeText(link).catch(() => {});
+    return link;
+}"""
 
 
 def launch(host: str | None = None, port: int | None = None) -> None:
@@ -100,6 +108,23 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
     def families() -> gr.Dropdown:
         return gr.Dropdown(choices=family_choices(catalog))
 
+    def restore(request: gr.Request) -> list[Any]:
+        """The form as the page's address describes it, and a word on the stage."""
+        nothing = [gr.skip()] * len(form.fields)
+        try:
+            values = read_link(request.query_params.multi_items())
+        except UserError as error:
+            return [*nothing, wire.notice("error", str(error))]
+        if values is None:
+            return [*nothing, gr.skip()]
+        return [*values, wire.notice("done", "The link filled in the form. Press Run to make its run.")]
+
+    def link(*controls: Any) -> tuple[object, object]:
+        try:
+            return gr.Textbox(write_link(controls), visible=True), gr.skip()
+        except UserError as error:
+            return gr.skip(), wire.notice("error", str(error))
+
     page = gr.Blocks(title="Speculative Decoding Playground", fill_width=True, analytics_enabled=False)
     with page:
         make_header()
@@ -122,6 +147,9 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         page.load(in_memory, None, models.resident, **quiet)
         fetching.then(families, None, models.target, **quiet)
         models.find_drafts.click(fitting, models.target, [models.drafts, models.draft], **quiet)
+        page.load(restore, None, [*form.fields, stage], **quiet)
+        copying = form.copy.click(link, form.fields, [form.link, stage], **quiet)
+        copying.then(None, form.link, form.link, js=COPY, api_visibility="private")
         for button, command in ((form.save, "save"), (form.export, "export")):
             button.click(None, js=_tell(command), api_visibility="private")
         form.open.upload(

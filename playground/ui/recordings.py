@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from playground.decoding.trace import Trace, read_trace
-from playground.remote.vllm_reply import read_reply
 from playground.errors import UserError
+from playground.remote.vllm_reply import read_reply
 
 KINDS = [".jsonl", ".json", ".sse", ".txt"]  # a trace; a whole reply; a streamed one
 

@@ -11,7 +11,7 @@ from playground.errors import UserError
 from playground.ui.recordings import read_recording
 from tests.ui import traces
 
-REPLIES = Path(__file__).parents[1] / "deploy" / "data"
+REPLIES = Path(__file__).parents[1] / "remote" / "data"
 
 
 def test_a_trace_is_read_as_it_was_written(tmp_path):
