@@ -49,7 +49,7 @@ class RunSpec:
     """A run as asked for. `chat` None uses the chat template where the tokenizer has one.
 
     `companions` are the prompts of the other rows of a batched lane, repeated as needed; without them the prompt
-    itself is repeated with other seeds.
+    itself is repeated with other seeds. `earlier` is what was said before the prompt: user and answer by turns.
     """
 
     prompt: str
@@ -65,6 +65,7 @@ class RunSpec:
     system: str | None = None
     stop: tuple[str, ...] = ()
     companions: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
     dtype: str = "auto"
     device: str = "auto"
     detail: bool = False
@@ -104,12 +105,18 @@ class Run:
 
     def __init__(self, trace: Trace, lanes: Sequence[_Lane], held: ExitStack) -> None:
         self.trace, self._lanes, self._held = trace, lanes, held
+        self._cold = list(reversed(lanes))
+
+    def warm(self) -> None:
+        """Write some tokens with every lane, so that none pays for first calls; iterating does it if nobody did."""
+        while self._cold:
+            for _ in decode([self._cold[-1].warm], self._cold[-1].gate):
+                pass
+            self._cold.pop()
 
     def __iter__(self) -> Iterator[tuple[int, Step]]:
         """Race the lanes, each warmed first. A lane that fails ends alone; the error is raised when all have ended."""
-        for one in self._lanes:
-            for _ in decode([one.warm], one.gate):
-                pass
+        self.warm()
         failures: list[str] = []
         for lane, step in race([self._guarded(at, failures) for at in range(len(self._lanes))]):
             self._lanes[lane].label(step)
@@ -174,6 +181,7 @@ def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, a
             chat=spec.chat,
             system=spec.system,
             companions=list(spec.companions),
+            earlier=list(spec.earlier),
         )
         return Run(trace, [lane for _, lane in lanes], held.pop_all())
 
@@ -211,7 +219,7 @@ def _open_lane(
 
     batch = int(settings["batch"])
     texts = [spec.prompt, *(spec.companions or (spec.prompt,)) * batch][:batch]
-    prompts = [encode_prompt(target.tokenizer, text, spec.chat, spec.system) for text in texts]
+    prompts = [encode_prompt(target.tokenizer, text, spec.chat, spec.system, spec.earlier) for text in texts]
     for prompt in prompts:
         if len(prompt) == target.target.context_length:
             raise UserError(f"The prompt fills all {len(prompt)} tokens that {target.name} reads. Shorten it.")

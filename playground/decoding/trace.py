@@ -265,6 +265,7 @@ class Trace:
     chat: bool | None = None
     system: str | None = None
     companions: list[str] = field(default_factory=list)
+    earlier: list[str] = field(default_factory=list)
 
     def steps(self, lane: int, row: int = 0) -> list[Step]:
         """The steps of one sequence of one lane."""

@@ -147,17 +147,19 @@ def encode_prompt(
     text: str,
     chat: bool | None = None,
     system: str | None = None,
+    earlier: Sequence[str] = (),
     allow_special: bool = False,
 ) -> list[int]:
     """Prompt ids: `text` as the user turn of a chat, or as it stands.
 
-    `chat` None means: as a chat where the tokenizer has a chat template. Control tokens spelled out in `text`
-    or `system` ("<|im_end|>") are plain text unless `allow_special`. An empty `text` starts from the BOS token.
+    `chat` None means: as a chat where the tokenizer has a chat template. `earlier` is what was said before, user and
+    answer by turns; without a chat it is text on lines of its own. Control tokens spelled out in any of it
+    ("<|im_end|>") are plain text unless `allow_special`. An empty `text` starts from the BOS token.
 
     Raises UserError for an empty prompt without a BOS token, a chat without a template, a system prompt
     without a chat, a template that refuses, text that is no Unicode.
     """
-    for given in (text, system or ""):
+    for given in (text, system or "", *earlier):
         try:
             given.encode()
         except UnicodeEncodeError as error:
@@ -172,16 +174,21 @@ def encode_prompt(
         if chat or tokenizer.bos_token_id is None:
             raise UserError("The prompt is empty: type something to continue from.")
         return [tokenizer.bos_token_id]
-    ids = _encode_chat(tokenizer, text, system, allow_special) if chat else _encode_raw(tokenizer, text, allow_special)
+    if chat:
+        ids = _encode_chat(tokenizer, [*earlier, text], system, allow_special)
+    else:
+        ids = _encode_raw(tokenizer, "\n".join([*earlier, text]), allow_special)
     bos = tokenizer.bos_token_id
     # a template and a tokenizer that both write BOS, or a user who typed it where the tokenizer adds it
     return ids[1:] if bos is not None and ids[:2] == [bos, bos] else ids
 
 
-def _encode_chat(tokenizer: PreTrainedTokenizerBase, text: str, system: str | None, allow_special: bool) -> list[int]:
+def _encode_chat(
+    tokenizer: PreTrainedTokenizerBase, said: Sequence[str], system: str | None, allow_special: bool
+) -> list[int]:
     if tokenizer.chat_template is None:
         raise UserError("This model has no chat template: switch the chat template off, or pick an instruct model.")
-    turns = [{"role": "user", "content": text}]
+    turns = [{"role": "user" if at % 2 == 0 else "assistant", "content": text} for at, text in enumerate(said)]
     if system:
         turns.insert(0, {"role": "system", "content": system})
     try:

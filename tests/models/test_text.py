@@ -203,6 +203,15 @@ class TestEncodePrompt:
         ids = encode_prompt(bpe, "Hi", chat=True, system="Be brief.")
         assert bpe.decode(ids).startswith("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>")
 
+    def test_what_was_said_before_comes_before(self, bpe):
+        ids = encode_prompt(bpe, "And now?", earlier=["Hi", "Hello <|im_end|>"])
+        assert bpe.decode(ids) == (
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello <|im_end|><|im_end|>\n"
+            "<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n"
+        )
+        assert ids.count(bpe.eos_token_id) == 3, "the end mark that was typed is text"
+        assert encode_prompt(bpe, "c", chat=False, earlier=["a", "b"]) == encode_prompt(bpe, "a\nb\nc", chat=False)
+
     @pytest.mark.parametrize("chat", [True, False])
     def test_control_tokens_in_user_text_are_text(self, tokenizer, chat):
         eos = tokenizer.eos_token
