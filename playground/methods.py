@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from playground.decoding.acceptance import Rule, Typical, exact
 from playground.decoding.drafting import Drafter
 from playground.decoding.target import TargetModel
-from playground.decoding.trace import Value
 from playground.drafters.autoregressive import Autoregressive
 from playground.drafters.cascade import Cascade
 from playground.drafters.draft_model import DraftModel
@@ -21,65 +19,9 @@ from playground.drafters.medusa import Heads, Medusa
 from playground.drafters.prompt_lookup import PromptLookup
 from playground.errors import UserError
 from playground.models.medusa_trees import Tree, load_tree
+from playground.settings import LaneKind, Setting, Settings
 
-Settings = Mapping[str, Value]
 Promise = Literal["ids", "distribution", "lossy"]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One setting of a method, declared once: command line, page controls, links and sweeps are made from it.
-
-    `check` raises UserError for a text that does not say what it should.
-    """
-
-    name: str
-    kind: Literal["int", "float", "choice", "bool", "text"]
-    default: Value
-    help: str
-    minimum: float = -math.inf
-    maximum: float = math.inf
-    choices: tuple[str, ...] = ()
-    check: Callable[[str], object] | None = None
-
-    def parse(self, value: object) -> Value:
-        """`value`, perhaps typed as text, as this setting's kind. Raises UserError with what is allowed."""
-        try:
-            parsed = self._convert(value)
-        except ValueError as error:
-            raise UserError(f"{self.name} is {value!r}; it must be {self._allowed()}.") from error
-        if self.kind in ("int", "float") and not self.minimum <= float(parsed) <= self.maximum:
-            raise UserError(f"{self.name} is {parsed}; it must be {self._allowed()}.")
-        if self.check is not None:
-            self.check(str(parsed))
-        return parsed
-
-    def _convert(self, value: object) -> Value:
-        text = str(value).strip()
-        if self.kind == "bool":
-            if text.lower() not in ("true", "false", "1", "0", "on", "off", "yes", "no"):
-                raise ValueError(text)
-            return text.lower() in ("true", "1", "on", "yes")
-        if self.kind == "int":
-            number = float(text)
-            if not number.is_integer():
-                raise ValueError(text)
-            return int(number)
-        if self.kind == "float":
-            return float(text)
-        if self.kind == "choice" and text not in self.choices:
-            raise ValueError(text)
-        return text
-
-    def _allowed(self) -> str:
-        if self.kind == "choice":
-            return "one of " + ", ".join(self.choices)
-        if self.kind == "bool":
-            return "on or off"
-        kind = "a whole number" if self.kind == "int" else "a number"
-        if math.isfinite(self.minimum) and math.isfinite(self.maximum):
-            return f"{kind} from {self.minimum:g} to {self.maximum:g}"
-        return kind
 
 
 @dataclass(frozen=True)
@@ -97,35 +39,12 @@ class LaneModels:
 
 
 @dataclass(frozen=True)
-class Method:
-    """A way to decode. `needs` names what it cannot run without; `guesses` what its nodes are under sampling.
+class Method(LaneKind):
+    """A way to decode. `needs` names what it cannot run without; `guesses` what its nodes are under sampling."""
 
-    `presets` are published settings by name, `note` is what a user should know, `refused` tells why a setting that one
-    might expect is not there.
-    """
-
-    id: str
-    title: str
-    summary: str
-    build: Callable[[LaneModels, Settings], Drafter]
-    settings: tuple[Setting, ...] = ()
+    build: Callable[[LaneModels, Settings], Drafter] = field(kw_only=True)
     needs: frozenset[str] = frozenset()
     guesses: Literal["points", "distribution"] = "points"
-    sources: tuple[str, ...] = ()
-    presets: Mapping[str, Settings] = field(default_factory=dict)
-    note: str = ""
-    refused: Mapping[str, str] = field(default_factory=dict)
-
-    def check(self, given: Mapping[str, object]) -> dict[str, Value]:
-        """All settings, with defaults for those not given. Raises UserError for an unknown name or a bad value."""
-        known = {setting.name: setting for setting in self.settings}
-        for name in given:
-            if name in self.refused:
-                raise UserError(f"{self.title} refuses {name}: {self.refused[name]}")
-            if name not in known:
-                options = ", ".join(known) or "none"
-                raise UserError(f"{self.title} has no setting called {name!r}. Its settings: {options}.")
-        return {name: one.parse(given[name]) if name in given else one.default for name, one in known.items()}
 
     def rule(self, settings: Settings) -> Rule:
         """The acceptance rule that these settings ask for."""
@@ -234,15 +153,15 @@ METHODS: dict[str, Method] = {
             "autoregressive",
             "Autoregressive",
             "One token per pass of the target: the baseline.",
-            lambda models, settings: Autoregressive(),
-            (BATCH,),
+            build=lambda models, settings: Autoregressive(),
+            settings=(BATCH,),
         ),
         Method(
             "draft-model",
             "Draft model",
             "A smaller model writes k tokens ahead; the target checks them in one pass.",
-            _draft_model,
-            (K, CONFIDENCE, BATCH),
+            build=_draft_model,
+            settings=(K, CONFIDENCE, BATCH),
             needs=frozenset({"draft"}),
             guesses="distribution",
             sources=("Leviathan et al. 2023, arXiv 2211.17192", "Chen et al. 2023, arXiv 2302.01318"),
@@ -251,16 +170,16 @@ METHODS: dict[str, Method] = {
             "prompt-lookup",
             "Prompt lookup",
             "Copies what followed the last time the text ended like this; nothing to train or load.",
-            _prompt_lookup,
-            (replace(K, default=5), MAX_NGRAM, BATCH),
+            build=_prompt_lookup,
+            settings=(replace(K, default=5), MAX_NGRAM, BATCH),
             sources=("Saxena 2023, Prompt Lookup Decoding",),
         ),
         Method(
             "medusa",
             "Medusa",
             "Extra heads on the target's last hidden state guess a tree of continuations.",
-            _medusa,
-            (
+            build=_medusa,
+            settings=(
                 TREE,
                 Setting(
                     "acceptance",
@@ -297,8 +216,8 @@ METHODS: dict[str, Method] = {
             "lookahead",
             "Lookahead",
             "The target itself fills a window of guesses, collects n-grams from it and checks those that fit.",
-            _lookahead,
-            (
+            build=_lookahead,
+            settings=(
                 Setting("window", "int", 10, "Columns of the window: positions guessed ahead (W).", 1, 64),
                 Setting("ngram", "int", 5, "Length of the n-grams that are collected (N).", 2, 16),
                 Setting(
@@ -325,16 +244,16 @@ METHODS: dict[str, Method] = {
             "jacobi",
             "Jacobi",
             "Guesses a block, and feeds it back until its tokens stop changing.",
-            lambda models, settings: Jacobi(int(settings["block"])),
-            (Setting("block", "int", 8, "Positions that are iterated together.", 1, 64), BATCH),
+            build=lambda models, settings: Jacobi(int(settings["block"])),
+            settings=(Setting("block", "int", 8, "Positions that are iterated together.", 1, 64), BATCH),
             sources=("Santilli et al. 2023, arXiv 2305.10427",),
         ),
         Method(
             "medusa-draft",
             "Medusa as draft",
             "A smaller model with Medusa heads drafts k tokens in few passes; the target checks them.",
-            _medusa_draft,
-            (K, CONFIDENCE, TREE, BATCH),
+            build=_medusa_draft,
+            settings=(K, CONFIDENCE, TREE, BATCH),
             needs=frozenset({"draft", "draft_heads"}),
             guesses="distribution",
             sources=("Cai et al. 2024, arXiv 2401.10774", "Leviathan et al. 2023, arXiv 2211.17192"),
@@ -347,8 +266,8 @@ METHODS: dict[str, Method] = {
             "early-exit",
             "Early exit",
             "The target's own first layers draft k tokens; all of its layers check them.",
-            _early_exit,
-            (Setting("exit_layer", "int", 3, "How many layers draft.", 1, 200), K, BATCH),
+            build=_early_exit,
+            settings=(Setting("exit_layer", "int", 3, "How many layers draft.", 1, 200), K, BATCH),
             guesses="distribution",
             sources=("Elhoushi et al. 2024, arXiv 2404.16710", "Zhang et al. 2024, arXiv 2309.08168"),
         ),
@@ -356,8 +275,8 @@ METHODS: dict[str, Method] = {
             "cascade",
             "In order",
             "Prompt lookup first; where it finds nothing, the draft model.",
-            _cascade,
-            (K, CONFIDENCE, MAX_NGRAM, BATCH),
+            build=_cascade,
+            settings=(K, CONFIDENCE, MAX_NGRAM, BATCH),
             needs=frozenset({"draft"}),
             guesses="distribution",
         ),
@@ -365,8 +284,8 @@ METHODS: dict[str, Method] = {
             "naive-batching",
             "Naive batching",
             "Several prompts side by side in one pass, each one token at a time, until the longest has ended.",
-            lambda models, settings: Autoregressive(),
-            (replace(BATCH, default=4),),
+            build=lambda models, settings: Autoregressive(),
+            settings=(replace(BATCH, default=4),),
         ),
     )
 }

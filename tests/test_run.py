@@ -104,7 +104,11 @@ class Failing(Autoregressive):
 
 def test_a_lane_that_fails_ends_alone(store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Method(
-        "failing", "Failing", "Fails.", lambda models, settings: Failing(), METHODS["autoregressive"].settings
+        "failing",
+        "Failing",
+        "Fails.",
+        METHODS["autoregressive"].settings,
+        build=lambda models, settings: Failing(),
     )
     monkeypatch.setitem(METHODS, "failing", broken)
     spec = RunSpec(PROMPT, (LaneSpec("failing"), LaneSpec("draft-model")), max_new_tokens=24)
@@ -127,7 +131,11 @@ def test_leases_are_given_back_when_a_run_is_left(store: ModelStore) -> None:
 
 def test_a_toy_method_runs_by_being_registered(store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     toy = Method(
-        "toy", "Toy", "Guesses nothing.", lambda models, settings: Autoregressive(), METHODS["jacobi"].settings
+        "toy",
+        "Toy",
+        "Guesses nothing.",
+        METHODS["jacobi"].settings,
+        build=lambda models, settings: Autoregressive(),
     )
     monkeypatch.setitem(METHODS, "toy", toy)
     done = run(store, "toy")

@@ -1,4 +1,4 @@
-"""Exported and translated commands against the parser of the real vLLM. Chosen by hand, like tests of the marker vllm."""
+"""Exported and translated commands against the parser of the real vLLM. Chosen by hand: marker vllm."""
 
 import json
 import shlex
