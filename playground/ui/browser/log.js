@@ -60,20 +60,21 @@ function titlesOf(lanes) {
   });
 }
 
-const newTrack = (prompt) => ({
+// The tracks of a lane share its labels: the server sends each once.
+const newTrack = ({ prompt_pieces: prompt, pieces }) => ({
   promptEnd: prompt.at(-1) ?? '',
   steps: [],
   totals: [],
   at: [],
   most: 0,
   output: [],
-  pieces: new Map(),
+  pieces,
   shape: { places: [], roots: [] },
 });
 
 function append(log, lane, step) {
-  const { tracks, prompt_pieces: prompt } = log.lanes[lane];
-  const track = (tracks[step.row] ??= newTrack(prompt));
+  const { tracks } = log.lanes[lane];
+  const track = (tracks[step.row] ??= newTrack(log.lanes[lane]));
   track.steps.push(step);
   track.totals.push(addStep(track.totals.at(-1) ?? NO_TOTALS, step));
   track.at.push(log.order.length);

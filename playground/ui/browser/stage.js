@@ -1,22 +1,25 @@
 // The stage: takes in messages, keeps the log and the playhead, and draws. Everything on it follows from those two.
 
-import { DASHES, Gate, pace, timeline } from './charts.js';
 import { h, visible } from './dom.js';
 import { savePage, saveTrace } from './files.js';
 import { makeFocus } from './focus.js';
+import { DASHES } from './frame.js';
+import { Gate } from './gate.js';
 import { makeLanes } from './lanes.js';
 import { emptyLog, receive, stop, trackOf } from './log.js';
 import { atEnd, atStart, isLive, position, seek, tick, tickSeconds } from './playhead.js';
 import { STATUSES } from './statuses.js';
 import { makeTip } from './tip.js';
 import { makeTransport } from './transport.js';
+import { PHASES } from './view_cost.js';
+import { makeViews } from './views.js';
 import { word } from './words.js';
 
 export function mount(element, props, watch, server) {
   const stage = element.querySelector('.stage');
   const $ = (name) => stage.querySelector(`[data-part=${name}]`);
   const state = { log: emptyLog(), play: atEnd, speed: 2, chosen: null };
-  const gate = new Gate((picture) => drawCharts(picture));
+  const gate = new Gate((picture) => views.drawFigures(plotly, picture));
   let plotly = null;
   let colours = palette(stage);
   let drawLanes = null;
@@ -81,6 +84,7 @@ export function mount(element, props, watch, server) {
   for (const spot of element.querySelectorAll('[data-label]'))
     spot.setAttribute('aria-label', word(spot.dataset.label));
   const drawFocus = makeFocus(parts('place', 'tree', 'legend', 'story', 'cost'), tip);
+  const views = makeViews(parts('tabs', 'views', 'charts'), changed);
   const drawTransport = makeTransport($('transport'), {
     get: view,
     move,
@@ -102,6 +106,7 @@ export function mount(element, props, watch, server) {
     drawLanes?.(now);
     drawFocus({ ...now, quiet: !moving });
     drawTransport(now);
+    views.drawTabs(now);
     tip.hide();
     document.body.classList.toggle('running', isLive(now.log) || now.log.notice?.kind === 'progress');
     if (plotly && now.log.run !== null) gate[moving ? 'offer' : 'settle'](now);
@@ -115,16 +120,6 @@ export function mount(element, props, watch, server) {
     $('notice').hidden = !log.notice;
     $('notice').className = `notice ${log.notice?.kind ?? ''}`;
     $('notice').textContent = log.notice?.text ?? '';
-  }
-
-  async function drawCharts({ log, head, lane: focused }) {
-    const config = { displayModeBar: false, responsive: true };
-    for (const [name, { data, layout }] of [
-      ['timeline', timeline(log, focused, head, colours)],
-      ['pace', pace(log, head, colours)],
-    ]) {
-      await plotly.react($(name), data, { ...layout, uirevision: log.run }, config);
-    }
   }
 
   // Plotly comes after the first paint; what is on screen by then does not need it. A file that stands alone has it.
@@ -190,7 +185,11 @@ function facts({ title, machine, recorded, lanes, live, end, lost }) {
 // The prompt as the target reads it: every token a piece that names its id.
 export const promptPieces = ({ prompt_pieces: pieces, prompt_ids: ids }) =>
   pieces.map((piece, at) =>
-    h('span', { class: 'piece', title: word('promptTip', { n: at + 1, id: ids[at] }) }, visible(piece).replaceAll('\n', '↵')),
+    h(
+      'span',
+      { class: 'piece', title: word('promptTip', { n: at + 1, id: ids[at] }) },
+      visible(piece).replaceAll('\n', '↵'),
+    ),
   );
 
 // How tokens were chosen. A lane that only keeps the target's law writes another text than the baseline when it draws.
@@ -210,6 +209,7 @@ function palette(stage) {
     ...Object.fromEntries(STATUSES.map((status) => [status, read(status)])),
     ...Object.fromEntries(['ink', 'muted', 'line', 'paper'].map((name) => [name, read(name)])),
     rejectedTint: read('rejected-tint'),
+    phases: Object.fromEntries([...PHASES, 'others'].map((phase) => [phase, read(`phase-${phase}`)])),
     lanes: DASHES.map((_, at) => read(`lane-${at + 1}`)),
     font: style.fontFamily,
   };

@@ -98,7 +98,7 @@ const clip = (text, width) => {
 };
 
 // The piece of the last token committed before step `count - 1`.
-function lastPiece(track, count) {
+export function lastPiece(track, count) {
   const token = track.steps[count - 2]?.emitted.at(-1)?.token;
   return token === undefined ? track.promptEnd : pieceOf(track, token);
 }

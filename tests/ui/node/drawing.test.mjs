@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Gate, pace, timeline } from '../../../playground/ui/browser/charts.js';
 import { label, visible } from '../../../playground/ui/browser/dom.js';
+import { Gate } from '../../../playground/ui/browser/gate.js';
 import { emptyLog, receive, trackOf } from '../../../playground/ui/browser/log.js';
 import { sampling } from '../../../playground/ui/browser/stage.js';
 import { GLYPHS, STATUSES, shapeOf } from '../../../playground/ui/browser/statuses.js';
 import { layOut } from '../../../playground/ui/browser/tree.js';
+import { pace } from '../../../playground/ui/browser/view_pace.js';
+import { timeline } from '../../../playground/ui/browser/view_timeline.js';
 import { say, word } from '../../../playground/ui/browser/words.js';
 import { chain, more, opening, plain, tree } from './steps.mjs';
 
@@ -59,7 +61,7 @@ test('tokens against seconds, one line per lane from the origin', () => {
     [1, chain('aa', 'bonus')],
     [0, plain({ seconds: { forward: 0.5, wait: 9 } })],
   ]);
-  const [one, two] = pace(log, 3, COLOURS).data;
+  const [one, two] = pace(log, 0, 3, COLOURS).data;
   assert.deepEqual(
     [one.x, one.y],
     [

@@ -1,0 +1,37 @@
+// Keeps drawings from holding up the page.
+
+const REST = 200; // ms between two drawings, at least
+const SHARE = 4; // drawing may take one part in SHARE + 1 of the page's time
+
+// Draws the latest picture offered whenever that is cheap enough, and at once when it is told to settle.
+export class Gate {
+  constructor(draw) {
+    Object.assign(this, { draw, latest: null, urgent: false, busy: false, timer: 0, ready: 0 });
+  }
+
+  offer(picture) {
+    this.latest = picture;
+    if (!this.busy) this.arm();
+  }
+
+  settle(picture) {
+    this.urgent = true;
+    this.offer(picture);
+  }
+
+  arm() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.run(), this.urgent ? 0 : Math.max(0, this.ready - performance.now()));
+  }
+
+  async run() {
+    const picture = this.latest;
+    Object.assign(this, { latest: null, urgent: false, busy: true });
+    const began = performance.now();
+    await this.draw(picture);
+    const now = performance.now();
+    this.ready = now + Math.min(1000, Math.max(REST, SHARE * (now - began)));
+    this.busy = false;
+    if (this.latest) this.arm();
+  }
+}
