@@ -46,7 +46,7 @@ function open({ run, seq, live, header }) {
   const { title, machine, recorded, lanes } = JSON.parse(header);
   const log = { ...emptyLog(), run, seq, live, header, title, machine, recorded };
   const titles = titlesOf(lanes);
-  return { ...log, lanes: lanes.map((lane, at) => ({ ...lane, title: titles[at], tracks: [] })) };
+  return { ...log, lanes: lanes.map((lane, at) => ({ ...lane, title: titles[at], tracks: [], pieces: new Map() })) };
 }
 
 // Lanes of one title are told apart by the settings in which they differ, else by their number.

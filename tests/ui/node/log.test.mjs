@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { countAt, emptyLog, receive, stop, trackOf } from '../../../playground/ui/browser/log.js';
+import { countAt, emptyLog, pieceOf, receive, stop, trackOf } from '../../../playground/ui/browser/log.js';
 import { chain, more, opening, plain, tree } from './steps.mjs';
 
 const after = (...messages) => messages.reduce(receive, emptyLog());
@@ -105,4 +105,16 @@ test('a node keeps its place whatever else is proposed', () => {
   assert.deepEqual([one[0], one[1]], [two[0], two[2]]);
   assert.deepEqual([three[0], three[1], three[2]], [one[0], one[1], two[1]]);
   assert.equal(new Set([...one, ...two, ...three]).size, 5);
+});
+
+test('a label sent with one sequence of a batch names the token in all of them', () => {
+  const log = after(
+    opening(),
+    more(1, [
+      [0, plain()],
+      [0, plain({ row: 1, pieces: { 7: ' seven' } })],
+    ]),
+  );
+  assert.equal(pieceOf(log.lanes[0].tracks[0], 7), ' seven');
+  assert.equal(pieceOf(log.lanes[0].tracks[1], 7), ' seven');
 });
