@@ -7,9 +7,17 @@ export const NO_TOTALS = {
   proposed: 0,
   accepted: 0,
   speculative: 0,
+  rows: 0,
   seconds: 0,
   own: 0,
+  prefill: 0,
+  draft: 0,
+  forward: 0,
+  acceptance: 0,
+  bookkeeping: 0,
+  others: 0,
 };
+const PHASES = ['prefill', 'draft', 'forward', 'acceptance', 'bookkeeping', 'others'];
 
 // Seconds of a step that are the sequence's own share of it: neither waiting for the device nor the rest of its batch.
 export const ownSeconds = ({ prefill, draft, forward, acceptance, bookkeeping }) =>
@@ -18,13 +26,16 @@ export const ownSeconds = ({ prefill, draft, forward, acceptance, bookkeeping })
 export const acceptedIn = (step) => step.emitted.filter((token) => token.status === 'accepted').length;
 
 export function addStep(totals, step) {
+  const phases = Object.fromEntries(PHASES.map((phase) => [phase, totals[phase] + step.seconds[phase]]));
   return {
+    ...phases,
     steps: totals.steps + 1,
     emitted: totals.emitted + step.emitted.length,
     forwards: totals.forwards + step.forwards,
     proposed: totals.proposed + step.nodes.length,
     accepted: totals.accepted + (step.nodes.length ? acceptedIn(step) : 0),
     speculative: totals.speculative + (step.nodes.length ? 1 : 0),
+    rows: totals.rows + step.rows,
     seconds: totals.seconds + ownSeconds(step.seconds) + step.seconds.others,
     own: totals.own + ownSeconds(step.seconds),
   };

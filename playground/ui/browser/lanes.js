@@ -1,11 +1,14 @@
-// The lane cards: for each lane its title, three figures, its text and its step strip.
+// The lane cards: for each lane its title, speed, figures, what is to be said of them, its text and its step strip.
 
-import { h } from './dom.js';
+import { chip, h } from './dom.js';
 import { NO_TOTALS, ratios, throughput } from './figures.js';
-import { countAt, trackOf } from './log.js';
+import { countAt, pieceOf, trackOf } from './log.js';
+import { short } from './sentence.js';
+import { places, speedup, why } from './speed.js';
 import { drawStrip, stepAt, stripRows } from './strip.js';
 import { drawTokens } from './tokens.js';
-import { word } from './words.js';
+import { baselineOf, verdict } from './verdict.js';
+import { say, word } from './words.js';
 
 const FIGURES = ['tokensPerSecond', 'tokensPerPass', 'accepted'];
 
@@ -17,9 +20,12 @@ export function makeLanes(box, log, choose) {
   return function drawLanes({ log: now, head, lane, colours }) {
     const tracks = cards.map((_, at) => trackOf(now, at));
     const rows = stripRows(tracks);
+    const finished = places(now, head);
     cards.forEach((card, at) => {
       card.sequence.textContent = batch(now.lanes[at].tracks, head);
       drawCard(card, tracks[at], head, at === lane, rows, colours);
+      drawSpeed(card, speedup(now, head, at), finished[at], baselineOf(now, at) === at);
+      drawVerdict(card, now, head, at);
     });
   };
 }
@@ -37,6 +43,11 @@ function makeCard(lane, at, choose) {
       'aria-label': word('laneLabel', { n: at + 1, title: lane.title }),
     }),
     sequence: h('span', { class: 'settings' }),
+    speed: h('span', { class: 'times' }),
+    place: h('span', { class: 'place-note' }),
+    badge: h('span', { class: 'verdict-badge' }),
+    told: h('span', { class: 'verdict-told' }),
+    why: h('p', { class: 'why' }),
     strip: h('canvas', { class: 'strip', role: 'img', title: word('stripTip') }),
     count: 0,
   };
@@ -52,6 +63,7 @@ function makeCard(lane, at, choose) {
         h('span', { class: 'swatch' }),
         lane.title,
       ),
+      h('p', { class: 'speedup', title: word('help.speedup') }, card.speed, card.place),
       h('span', { class: 'settings', title: Object.values(lane.models).join(' · ') }, describe(lane.settings)),
       card.sequence,
     ),
@@ -61,6 +73,8 @@ function makeCard(lane, at, choose) {
       { class: 'figures' },
       FIGURES.map((name) => h('div', { title: word(`help.${name}`) }, h('dt', {}, word(name)), figures[name])),
     ),
+    h('p', { class: 'verdict' }, card.badge, card.told),
+    card.why,
     card.tokens,
     card.strip,
   );
@@ -76,6 +90,7 @@ function makeCard(lane, at, choose) {
 
 const describe = (settings) =>
   Object.entries(settings)
+    .filter(([name, value]) => name !== 'batch' || value > 1)
     .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`)
     .join(' · ');
 
@@ -107,6 +122,65 @@ function drawCard(card, track, head, focused, rows, colours) {
       proposed: totals?.proposed ?? 0,
     }),
   );
+}
+
+// The number that a race is about, and the place in which the lane finished.
+function drawSpeed(card, speed, place, baseline) {
+  const shown = speed === null ? null : speed.toFixed(2);
+  card.speed.textContent = shown && word('times', { x: shown });
+  const told = shown && !baseline ? [word(shown > 1 ? 'faster' : shown < 1 ? 'slower' : 'asFast')] : [];
+  if (place !== null) told.push(word(`place.${Math.min(place, 4)}`));
+  card.place.textContent = told.join(' · ');
+  card.element.classList.toggle('ahead', shown > 1);
+}
+
+function drawVerdict(card, log, head, lane) {
+  const found = verdict(log, head, lane);
+  card.badge.parentElement.hidden = card.why.hidden = found === null;
+  if (found === null) return;
+  const { kind } = found;
+  card.badge.className = `verdict-badge ${kind}`;
+  card.badge.textContent = word(`verdict.${kind}`);
+  card.badge.title = word(`verdict.${kind}.help`);
+  const tracks = [lane, baselineOf(log, lane)].map((at) => trackOf(log, at));
+  card.told.replaceChildren(...tellVerdict(found).map((part) => told(tracks, part)));
+  const reason = why(log, head, lane);
+  card.why.textContent = reason ? tellWhy(reason) : '';
+}
+
+// A token that only one of two lanes wrote has its label there.
+const told = (tracks, part) =>
+  part?.token === undefined
+    ? part
+    : chip(pieceOf(tracks.find((track) => track.pieces.has(part.token)) ?? tracks[0], part.token), 'plain');
+
+// Beside the badge: how much was compared, or where the first difference is and what the target gave the two tokens.
+export function tellVerdict({ kind, compared, at, whole, odds }) {
+  if (kind === 'baseline' || kind === 'waiting') return [];
+  if (at === null && kind !== 'same') return say('told.sameText');
+  if (at === null) return say(whole ? 'told.same' : 'told.sameSoFar', { n: compared });
+  if (!odds) return say('told.from', { at: at + 1 });
+  const probability = ({ p }) => (p === null ? '?' : short(p));
+  const { our, their, tie } = odds;
+  const ended = our.token === null || their.token === null;
+  const parts = ended
+    ? say('told.ended', { at })
+    : say('told.parted', { at: at + 1, our, their, p: probability(our), q: probability(their) });
+  return tie === null ? parts : [...parts, ' ', word(tie ? 'told.tie' : 'told.bug')];
+}
+
+// One sentence on a lane's speed out of its own measurements.
+export function tellWhy({ key, shares, forward, theirForward, gain, cost, rows, passes, ...counts }) {
+  return word(`why.${key}`, {
+    ...counts,
+    n: passes,
+    gain: gain?.toFixed(2),
+    cost: cost?.toFixed(cost < 9.95 ? 1 : 0),
+    rows: rows?.toFixed(0),
+    ms: digits(1000 * forward),
+    theirs: digits(1000 * theirForward),
+    share: shares && Math.round(100 * (shares[key] ?? 0)),
+  });
 }
 
 const digits = (value) => (value == null ? '–' : value >= 100 ? value.toFixed(0) : value.toFixed(1));

@@ -1,0 +1,72 @@
+// How fast a lane is against the autoregressive lane of its run, in which place it finished, and why.
+
+import { ratios } from './figures.js';
+import { countAt, trackOf } from './log.js';
+import { baselineOf, written } from './verdict.js';
+
+// Tokens per second of a lane, each by its own clock, over those of its baseline; null before both have a token.
+export function speedup(log, head, lane) {
+  const baseline = baselineOf(log, lane);
+  if (baseline < 0) return null;
+  const [ours, theirs] = [lane, baseline].map((at) => totalsAt(log, head, at));
+  if (!ours || !theirs) return null;
+  const [our, their] = [ours, theirs].map((totals) => ratios(totals).tokensPerSecond);
+  return our && their ? our / their : null;
+}
+
+// The place in which each lane finished by its own clock: 1 for the first, null for those that have not, or run alone.
+export function places(log, head) {
+  const times = log.lanes.map((_, lane) => {
+    const { ended, track } = written(trackOf(log, lane), head);
+    return ended && log.lanes.length > 1 ? track.totals.at(-1).seconds : null;
+  });
+  return times.map((time) =>
+    time === null ? null : 1 + times.filter((other) => other !== null && other < time).length,
+  );
+}
+
+const totalsAt = (log, head, lane) => trackOf(log, lane)?.totals[countAt(trackOf(log, lane), head) - 1];
+
+const FEW = 0.25; // accepted tokens a step: with fewer, no draft is cheap enough
+
+// Why a lane is as fast as it is, from what it measured: the key of a sentence and its numbers. A step gains tokens and
+// costs time, both against the baseline's step, the prompt left out; what exceeds the baseline most is the reason.
+export function why(log, head, lane) {
+  const baseline = baselineOf(log, lane);
+  const [ours, theirs] = [lane, baseline].map((at) => totalsAt(log, head, at));
+  if (!ours || !theirs) return null;
+  if (lane === baseline)
+    return { key: ours.forwards > ours.steps ? 'readFirst' : 'plain', passes: ours.forwards - ours.steps };
+  const [our, their] = [perStep(ours), perStep(theirs)];
+  const facts = {
+    gain: our.tokens,
+    cost: our.seconds / their.seconds,
+    accepted: ours.accepted,
+    proposed: ours.proposed,
+    rows: our.rows,
+    forward: our.forward,
+    theirForward: their.forward,
+    shares: { draft: our.draft / our.seconds, overhead: our.overhead / our.seconds },
+  };
+  return { key: reason(speedup(log, head, lane), our, their, ours), ...facts };
+}
+
+function reason(speed, our, their, { accepted, proposed, steps }) {
+  if (speed >= 1) return 'wins';
+  const excess = { batch: our.others - their.others };
+  for (const phase of ['draft', 'forward', 'overhead']) excess[phase] = our[phase] - their[phase];
+  const [most] = Object.entries(excess).sort(([, one], [, other]) => other - one)[0];
+  if (most === 'batch') return most;
+  if (!proposed) return 'nothing';
+  return accepted / steps < FEW ? 'few' : most;
+}
+
+const perStep = ({ steps, emitted, rows, draft, forward, acceptance, bookkeeping, others }) => ({
+  tokens: emitted / steps,
+  rows: rows / steps,
+  draft: draft / steps,
+  forward: forward / steps,
+  overhead: (acceptance + bookkeeping) / steps,
+  others: others / steps,
+  seconds: (draft + forward + acceptance + bookkeeping + others) / steps,
+});

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { tellVerdict, tellWhy } from '../../../playground/ui/browser/lanes.js';
+import { emptyLog, receive } from '../../../playground/ui/browser/log.js';
+import { places, speedup, why } from '../../../playground/ui/browser/speed.js';
+import { baselineOf, verdict } from '../../../playground/ui/browser/verdict.js';
+import { STATUSES } from '../../../playground/ui/browser/statuses.js';
+
+const lane = (rest = {}) => ({
+  method: 'draft-model',
+  title: 'Draft model',
+  settings: {},
+  models: { target: 't' },
+  sampling: { temperature: 0, seed: 1 },
+  lossless: 'ids',
+  dtype: 'float32',
+  prompt_ids: [1, 2],
+  prompt_pieces: ['a', 'b'],
+  notices: [],
+  ...rest,
+});
+const PLAIN = lane({ method: 'autoregressive', title: 'Autoregressive' });
+
+// A step that emits `ids`, of which all but the last are accepted guesses out of `proposed`.
+function step(ids, { proposed = 0, finish = null, p = null, rows = 1 + proposed, ...seconds } = {}) {
+  const nodes = proposed && {
+    n: proposed,
+    parent: Array.from({ length: proposed }, (_, at) => at - 1),
+    token: 7,
+    status: Array.from({ length: proposed }, (_, at) =>
+      STATUSES.indexOf(at < ids.length - 1 ? 'accepted' : 'rejected'),
+    ),
+  };
+  const roles = ids.map((_, at) => STATUSES.indexOf(at < ids.length - 1 ? 'accepted' : 'plain'));
+  return {
+    nodes,
+    emitted: { n: ids.length, token: ids, status: roles },
+    rows,
+    finish,
+    seconds: { forward: 0.01, ...seconds },
+    detail: p ? [{ node: -1, p, p_rest: 0, q: [], q_rest: 0, residual: [], residual_rest: 0 }] : [],
+  };
+}
+
+function race(lanes, ...steps) {
+  const header = JSON.stringify({ title: '', machine: '', recorded: '', lanes });
+  return [
+    { run: 'a', seq: 0, live: true, header },
+    { run: 'a', seq: 1, steps },
+  ].reduce(receive, emptyLog());
+}
+const badge = (log, at = 1, head = Infinity) => verdict(log, head, at);
+const told = (found) =>
+  tellVerdict(found)
+    .map((part) => part.token ?? part)
+    .join('');
+
+test('without an autoregressive lane of the same prompt, target and sampling there is no verdict', () => {
+  for (const other of [
+    lane(),
+    { ...PLAIN, prompt_ids: [1] },
+    { ...PLAIN, models: { target: 'u' } },
+    { ...PLAIN, sampling: { temperature: 0, seed: 2 } },
+  ]) {
+    const log = race([other, lane()], [0, step([5])], [1, step([5])]);
+    assert.equal(baselineOf(log, 1), -1);
+    assert.equal(badge(log), null);
+    assert.equal(speedup(log, Infinity, 1), null);
+  }
+});
+
+test('the baseline may be any lane, and is none of the judged', () => {
+  const log = race([lane(), PLAIN], [0, step([5, 6])], [1, step([5])]);
+  assert.equal(baselineOf(log, 0), 1);
+  assert.deepEqual(badge(log, 1), { kind: 'baseline' });
+  assert.deepEqual(tellVerdict(badge(log, 1)), []);
+});
+
+test('same ids: as far as both have written, and in the end all of them', () => {
+  const steps = [
+    [0, step([5])],
+    [1, step([5, 6, 8])],
+    [0, step([6])],
+    [0, step([8], { finish: 'length' })],
+  ];
+  const log = race([PLAIN, lane()], ...steps);
+  assert.deepEqual([badge(log, 1, 1).kind, badge(log, 1, 2).compared, badge(log, 1, 3).compared], ['waiting', 1, 2]);
+  assert.equal(told(badge(log, 1, 3)), 'the first 2 tokens');
+  assert.equal(badge(log, 1, 4).whole, false);
+  const ended = race([PLAIN, lane()], ...steps, [1, step([], { finish: 'length' })]);
+  assert.deepEqual([badge(ended).kind, badge(ended).whole], ['same', true]);
+  assert.equal(told(badge(ended)), 'all 3 tokens');
+});
+
+test('other ids where the same were promised: the position, the two tokens, and whether rounding explains it', () => {
+  const parted = (p, rest = {}) =>
+    badge(race([{ ...PLAIN, ...rest }, lane(rest)], [0, step([5])], [0, step([6], { p })], [1, step([5, 8])]));
+  const near = parted([
+    [6, 0.40001],
+    [8, 0.4],
+  ]);
+  assert.deepEqual([near.kind, near.at], ['parted', 1]);
+  assert.deepEqual(near.odds, { our: { token: 8, p: 0.4 }, their: { token: 6, p: 0.40001 }, tie: true });
+  assert.match(told(near), /^from token 2 on: 8 \(p 0\.400\) where autoregressive has 6 \(p 0\.400\)\. A near-tie/);
+  const far = [
+    [6, 0.5],
+    [8, 0.4],
+  ];
+  assert.equal(parted(far).odds.tie, false);
+  assert.match(told(parted(far)), /a bug/);
+  assert.equal(parted(far, { dtype: 'bfloat16' }).odds.tie, true);
+  assert.equal(parted(far, { sampling: { temperature: 1 } }).odds.tie, null);
+  const silent = parted(null);
+  assert.deepEqual([silent.odds.our.p, silent.odds.tie], [null, null]);
+  assert.match(told(silent), /8 \(p \?\)/);
+});
+
+test('a text that ends early differs where it ends', () => {
+  const log = race(
+    [PLAIN, lane()],
+    [0, step([5])],
+    [1, step([5], { finish: 'eos' })],
+    [0, step([6], { finish: 'eos' })],
+  );
+  assert.deepEqual([badge(log).kind, badge(log).at], ['parted', 1]);
+  assert.match(told(badge(log)), /after 1 tokens? one of the two ended/);
+});
+
+test('what a method does not promise is no defect', () => {
+  const kinds = ['distribution', 'lossy', 'unknown'].map((lossless) => {
+    const log = race([PLAIN, lane({ lossless })], [0, step([5])], [1, step([6])]);
+    assert.equal(badge(log).odds, null);
+    assert.equal(told(badge(log)), 'other text from token 1 on');
+    return badge(log).kind;
+  });
+  assert.deepEqual(kinds, ['law', 'lossy', 'unpromised']);
+  const alike = race([PLAIN, lane({ lossless: 'lossy' })], [0, step([5])], [1, step([5])]);
+  assert.deepEqual([badge(alike).kind, told(badge(alike))], ['lossy', 'same text so far']);
+});
+
+test('speed is tokens per second by each lane’s own clock, and finishing has an order', () => {
+  const log = race(
+    [PLAIN, lane()],
+    [0, step([5], { prefill: 0.01 })],
+    [1, step([5, 6, 8], { proposed: 2, finish: 'length' })],
+    [0, step([6], { finish: 'length', wait: 9 })],
+  );
+  assert.equal(speedup(log, Infinity, 0), 1);
+  assert.ok(Math.abs(speedup(log, Infinity, 1) - 300 / (2 / 0.03)) < 1e-9);
+  assert.deepEqual(places(log, 2), [null, 1]);
+  assert.deepEqual(places(log, 3), [2, 1]);
+  assert.deepEqual(places(race([PLAIN], [0, step([5], { finish: 'eos' })]), 1), [null]);
+});
+
+test('a lane says why it is slower, from what it measured', () => {
+  const of = (...mine) => why(race([PLAIN, lane()], [0, step([5])], ...mine.map((one) => [1, one])), Infinity, 1);
+  const good = { proposed: 3 };
+  assert.equal(of(step([5, 6, 8], good)).key, 'wins');
+  assert.match(tellWhy(of(step([5, 6, 8], good))), /gives 3\.00 tokens and takes 1\.0×/);
+  const few = of(step([5], { ...good, draft: 0.02 }));
+  assert.equal(few.key, 'few');
+  assert.match(tellWhy(few), /\(0 of 3\).*1\.00 tokens and takes 3\.0×/);
+  const dear = of(step([5, 6], { ...good, draft: 0.05 }));
+  assert.equal(dear.key, 'draft');
+  assert.match(tellWhy(dear), /83 % of its time/);
+  const wide = of(step([5, 6], { ...good, forward: 0.05, rows: 64 }));
+  assert.equal(wide.key, 'forward');
+  assert.match(tellWhy(wide), /Checking 64 rows takes 50\.0 ms, the baseline’s one row 10\.0 ms/);
+  assert.equal(of(step([5, 6], { ...good, bookkeeping: 0.05 })).key, 'overhead');
+  assert.equal(of(step([5], { forward: 0.011 })).key, 'nothing');
+  assert.equal(of(step([5, 6], { ...good, others: 0.05 })).key, 'batch');
+});
+
+test('the baseline says that the pass over the prompt counts, where it does', () => {
+  const plain = (rest) => tellWhy(why(race([PLAIN], [0, { ...step([5]), ...rest }]), 1, 0));
+  assert.match(plain({ forwards: 2 }), /the pass over the prompt gave none and counts too/);
+  assert.match(plain({ forwards: 4 }), /the 3 passes over the prompt/);
+  assert.doesNotMatch(plain({}), /prompt/);
+});
+
+test('lanes of one method are told apart by what differs', () => {
+  const titles = (...lanes) => race(lanes).lanes.map(({ title }) => title);
+  const k = (n) => lane({ settings: { k: n, max_ngram: 3 } });
+  assert.deepEqual(titles(PLAIN, k(4), k(8)), ['Autoregressive', 'Draft model · k 4', 'Draft model · k 8']);
+  assert.deepEqual(titles(k(4), k(4)), ['Draft model · 1', 'Draft model · 2']);
+});
