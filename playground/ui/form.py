@@ -140,6 +140,7 @@ def run_spec(
         chat={"on": True, "off": False}.get(chat),
         system=_text("System prompt", system).strip() or None,
         stop=tuple(line for line in _text("Stop strings", stop).split("\n") if line),
+        detail=True,  # the page shows what was said at every token; what that costs is in docs/LOG.md
     )
 
 
