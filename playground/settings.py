@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -96,3 +96,14 @@ class LaneKind:
                 options = ", ".join(known) or "none"
                 raise UserError(f"{self.title} has no setting called {name!r}. Its settings: {options}.")
         return {name: one.parse(given[name]) if name in given else one.default for name, one in known.items()}
+
+
+def parse_pairs(pairs: Iterable[str]) -> dict[str, str]:
+    """Settings typed as name=value. Raises UserError for what is not."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UserError(f"The setting {pair!r} is not of the form name=value, for example k=4.")
+        found[name.strip()] = value
+    return found

@@ -1,0 +1,177 @@
+"""Measuring methods against each other: the same questions to every contender, in turn, several rounds.
+
+A contender answers a question; a `Sample` is what that took. Samples go to a file one by one, so that a killed
+benchmark goes on where it stopped, and reports are made of them alone (see report.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Protocol
+
+from playground.analysis.questions import Question
+from playground.decoding.codec import decode_value
+from playground.errors import UserError
+from playground.methods import get_method
+from playground.models.store import ModelStore
+from playground.run import LaneSpec, RunSpec, open_run
+
+DRAFT = ("draft",)
+FORWARD = ("prefill", "forward")
+OTHER = ("acceptance", "bookkeeping")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One turn's output and what it took.
+
+    `seconds` is wall time, prefill and text included, warm-up and loading not. `passes` counts forwards of the target,
+    the prefill's too. `accepted` is a histogram: how many steps accepted 0, 1, 2, ... tokens. `shares` splits the
+    engine's own time into draft, forward and other; it is empty where nobody knows.
+    """
+
+    prompt_ids: list[int]
+    output_ids: list[int]
+    text: str
+    seconds: float
+    passes: int
+    accepted: list[int] = field(default_factory=list)
+    drafted: int = 0
+    shares: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A question answered by a contender in a round."""
+
+    lane: str
+    round: int
+    question: str
+    category: str
+    answers: list[Answer]
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(answer.output_ids) for answer in self.answers)
+
+    @property
+    def seconds(self) -> float:
+        return sum(answer.seconds for answer in self.answers)
+
+
+class Contender(Protocol):
+    """Who is measured."""
+
+    name: str
+
+    def answer(self, prompt: str, earlier: Sequence[str]) -> Answer:
+        """Continue `earlier`, texts of the user and answers by turns, and `prompt`."""
+        ...
+
+
+class OwnLane:
+    """A method of the playground. `spec` is everything about the run but lane and prompt."""
+
+    def __init__(self, name: str, lane: LaneSpec, spec: RunSpec, store: ModelStore) -> None:
+        self.name, self._store = name, store
+        self.promise = get_method(lane.method).promise(lane.settings, spec.sampling.greedy)
+        self._spec = replace(spec, lanes=(lane,))
+
+    def answer(self, prompt: str, earlier: Sequence[str]) -> Answer:
+        with open_run(replace(self._spec, prompt=prompt, earlier=tuple(earlier)), self._store) as run:
+            run.warm()
+            began = perf_counter()
+            for _ in run:
+                pass
+            seconds = perf_counter() - began
+            summary, steps = run.summary(0), run.trace.steps(0)
+        phases = {name: sum(getattr(step.seconds, name) for step in steps) for name in (*DRAFT, *FORWARD, *OTHER)}
+        whole = sum(phases.values())
+        shares = {"draft": DRAFT, "forward": FORWARD, "other": OTHER}
+        return Answer(
+            prompt_ids=run.trace.lanes[0].prompt_ids,
+            output_ids=summary.output_token_ids,
+            text=run.text(0),
+            seconds=seconds,
+            passes=summary.target_forwards,
+            accepted=summary.acceptance_histogram or [],  # a server that does not count
+            drafted=summary.num_draft_tokens or 0,
+            shares={name: sum(phases[phase] for phase in of) / whole for name, of in shares.items()},
+        )
+
+
+def run_benchmark(
+    questions: Sequence[Question],
+    contenders: Sequence[Contender],
+    rounds: int,
+    file: Path,
+    progress: Callable[[str, float], None] = lambda message, fraction: None,
+) -> list[Sample]:
+    """Every contender answers every question in every round; returns all samples, those already in `file` too.
+
+    For a question the contenders take turns one right after the other, each time another first, so that whatever else
+    the machine does meets all alike. Raises UserError before any work: nothing to measure, two contenders of one name,
+    a file that holds something else.
+    """
+    names = [contender.name for contender in contenders]
+    if not questions or not contenders or rounds < 1:
+        raise UserError(
+            f"Nothing to measure: {len(questions)} questions, {len(names)} lanes, {rounds} rounds. "
+            "Give at least one of each."
+        )
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UserError(f"Two lanes are called {twice[0]}. Leave one out, or change its settings.")
+    samples = read_samples(file) if file.exists() else []
+    done = {(sample.lane, sample.round, sample.question) for sample in samples}
+    wanted = rounds * len(questions) * len(names)
+    with file.open("a", encoding="utf-8") as lines:
+        for number, question, contender in _turns(questions, contenders, rounds):
+            if (contender.name, number, question.id) in done:
+                continue
+            progress(f"Round {number + 1}, question {question.id}: {contender.name}", len(done) / wanted)
+            answers: list[Answer] = []
+            said: list[str] = []
+            for turn in question.turns:
+                answers.append(contender.answer(turn, said))
+                said += turn, answers[-1].text
+            sample = Sample(contender.name, number, question.id, question.category, answers)
+            lines.write(json.dumps(asdict(sample)) + "\n")
+            lines.flush()
+            samples.append(sample)
+            done.add((sample.lane, sample.round, sample.question))
+    asked = {question.id for question in questions}
+    return [one for one in samples if one.lane in names and one.round < rounds and one.question in asked]
+
+
+def read_samples(file: Path) -> list[Sample]:
+    """The samples of a benchmark's file; a last line that a kill left half written is cut off."""
+    samples, kept = [], 0
+    text = file.read_bytes()
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        if not line.endswith(b"\n"):
+            break
+        try:
+            samples.append(decode_value(Sample, json.loads(line), f"line {number}"))
+        except ValueError as error:
+            raise UserError(
+                f"Line {number} of {file} is not a sample of a benchmark: {error} Choose another folder."
+            ) from error
+        kept += len(line)
+    if kept < len(text):
+        with file.open("r+b") as cut:
+            cut.truncate(kept)
+    return samples
+
+
+def _turns(
+    questions: Sequence[Question], contenders: Sequence[Contender], rounds: int
+) -> Iterator[tuple[int, Question, Contender]]:
+    for number in range(rounds):
+        for at, question in enumerate(questions):
+            first = (number + at) % len(contenders)
+            for contender in (*contenders[first:], *contenders[:first]):
+                yield number, question, contender

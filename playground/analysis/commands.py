@@ -1,0 +1,116 @@
+"""The commands that measure."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from playground.errors import UserError
+from playground.settings import parse_pairs
+
+app = typer.Typer()
+bench_app = typer.Typer()
+app.add_typer(bench_app, name="bench", help="Measure methods on a file of questions; measure the page.")
+
+LANES = ("draft-model", "prompt-lookup", "lookahead")
+
+
+@bench_app.callback(invoke_without_command=True)
+def bench(
+    context: typer.Context,
+    questions: Annotated[
+        Path | None, typer.Option(help="JSON lines of question_id, category, turns (Spec-Bench's format).")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for samples and reports; the same one again goes on.")] = Path(
+        "benchmark"
+    ),
+    lane: Annotated[
+        list[str] | None,
+        typer.Option(help='A method with settings, such as "draft-model k=4"; repeatable. Autoregressive always runs.'),
+    ] = None,
+    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
+    target: Annotated[str | None, typer.Option(help="Hub id, folder or GGUF file instead of the family's.")] = None,
+    draft: Annotated[str | None, typer.Option(help="Likewise, for the draft model.")] = None,
+    heads: Annotated[str | None, typer.Option(help="Medusa heads: hub id, folder or file.")] = None,
+    draft_heads: Annotated[str | None, typer.Option(help="Medusa heads of the draft model.")] = None,
+    reference: Annotated[bool, typer.Option("--reference", help="Measure transformers' generate as well.")] = False,
+    rounds: Annotated[int, typer.Option(help="How often every question is answered.")] = 5,
+    limit: Annotated[int | None, typer.Option(help="Questions per category.")] = None,
+    turns: Annotated[int | None, typer.Option(help="Turns per question; without it, all.")] = None,
+    max_new_tokens: Annotated[int, typer.Option(help="Most tokens per answer.")] = 128,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same answers.")] = 1,
+    chat: Annotated[bool | None, typer.Option("--chat/--no-chat", help="Use the chat template.")] = None,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+) -> None:
+    """Measure methods side by side: tokens per second with intervals, acceptance, identity, and why."""
+    if context.invoked_subcommand is not None:
+        return
+    from playground.analysis.bench import Plan, measure
+
+    if questions is None:
+        raise UserError("Say what to ask: --questions FILE, JSON lines of question_id, category and turns.")
+    plan = Plan(
+        questions=questions,
+        lanes=tuple(lane or LANES),
+        target=target or models,
+        draft=draft,
+        heads=heads,
+        draft_heads=draft_heads,
+        reference=reference,
+        rounds=rounds,
+        limit=limit,
+        turns=turns,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        seed=seed,
+        chat=chat,
+        dtype=dtype,
+        device=device,
+    )
+    print(measure(plan, out, _progress))
+
+
+@app.command("batch-curve")
+def measure_batches(
+    method: Annotated[str, typer.Option(help="A method's id.")] = "draft-model",
+    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
+    prompt: Annotated[str, typer.Option(help="The first row's prompt.")] = "Once upon a time",
+    companion: Annotated[list[str] | None, typer.Option(help="Prompt of another row; repeatable.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A setting of the method: name=value.")] = None,
+    sizes: Annotated[str, typer.Option(help="Batch sizes, separated by commas.")] = "1,2,4,8",
+    rounds: Annotated[int, typer.Option(help="Races per size; the median counts.")] = 3,
+    max_new_tokens: Annotated[int, typer.Option(help="Tokens per row.")] = 64,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
+    html: Annotated[Path | None, typer.Option(help="Write the chart to this file.")] = None,
+) -> None:
+    """Measure how a method's speed-up shrinks as sequences share the pass."""
+    from playground.analysis.batching import batch_curve, batch_figure
+    from playground.models.store import ModelStore
+    from playground.run import LaneSpec, RunSpec
+
+    numbers = [part.strip() for part in sizes.split(",")]
+    if not all(number.isdigit() for number in numbers):
+        raise UserError(f"--sizes is {sizes!r}; give whole numbers separated by commas, such as 1,2,4,8.")
+    lane = LaneSpec(method, parse_pairs(settings or []), models)
+    spec = RunSpec(
+        prompt,
+        (lane,),
+        temperature=temperature,
+        max_new_tokens=max_new_tokens,
+        companions=tuple(companion or ()),
+    )
+    points = batch_curve(spec, [int(number) for number in numbers], ModelStore(progress=_progress), rounds)
+    print("batch  autoregressive tokens/s  method tokens/s  speed-up")
+    for point in points:
+        print(f"{point.batch:5}  {point.baseline:23.1f}  {point.method:15.1f}  {point.speedup:8.2f}")
+    if html is not None:
+        html.write_text(batch_figure(points, method).to_html(), encoding="utf-8")
+
+
+def _progress(message: str, fraction: float | None = None) -> None:
+    print(message if fraction is None else f"{message} {fraction:.0%}", file=sys.stderr)

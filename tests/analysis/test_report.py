@@ -1,0 +1,116 @@
+"""The figures of a report, against sums done by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from playground.analysis.benchmark import Answer, Sample
+from playground.analysis.report import explain, judge, make_rows, noise, to_html, to_json, to_markdown
+from playground.decoding.executor import Executor
+from playground.decoding.session import Session, decode
+from playground.drafters.autoregressive import Autoregressive
+from tests.tiny import tiny_target
+
+
+def sample(lane: str, seconds: float, round: int = 0, question: str = "1", category: str = "story", **more) -> Sample:
+    answer = Answer([1], list(range(12)), "", seconds, **({"passes": 12} | more))
+    return Sample(lane, round, question, category, [answer])
+
+
+def test_rates_are_means_over_questions_and_speedups_are_taken_within_rounds() -> None:
+    samples = [
+        *(sample("plain", seconds, at) for at, seconds in enumerate((1.0, 2.0, 4.0))),
+        *(sample("fast", seconds / ratio, at) for at, (seconds, ratio) in enumerate(((1, 1.5), (2, 2), (4, 1)))),
+    ]
+    plain, fast = make_rows(samples, ["plain"])
+    assert plain.tokens_per_second == 6.0
+    assert plain.speedups == {}
+    assert (fast.speedups["plain"].median, fast.speedups["plain"].low, fast.speedups["plain"].high) == (1.5, 1, 2)
+    two = [sample("plain", 1.0), sample("plain", 3.0, question="2")]
+    assert make_rows(two, [])[0].tokens_per_second == (12 + 4) / 2, "not all tokens over all seconds"
+
+
+def test_acceptance_is_pooled_over_steps() -> None:
+    shares = {"draft": 0.2, "forward": 0.7, "other": 0.1}
+    other = {"draft": 0.4, "forward": 0.5, "other": 0.1}
+    rows = make_rows(
+        [
+            sample("m", 1.0, passes=4, accepted=[1, 0, 2], drafted=6, shares=shares),
+            sample("m", 3.0, question="2", passes=8, accepted=[1], drafted=4, shares=other),
+        ],
+        [],
+    )
+    (row,) = rows
+    assert row.questions == 2
+    assert row.tokens_per_pass == 2.0
+    assert row.acceptance_length == 1 + 4 / 4
+    assert row.acceptance_rate == 0.4
+    assert row.by_position == [0.5, 0.5]
+    assert row.shares == pytest.approx({"draft": 0.35, "forward": 0.55, "other": 0.1})
+
+
+def test_categories_have_rows_of_their_own() -> None:
+    samples = [sample("m", 1.0), sample("m", 2.0, question="2", category="code")]
+    assert [(row.category, row.questions) for row in make_rows(samples, [])] == [
+        ("overall", 2),
+        ("story", 1),
+        ("code", 1),
+    ]
+
+
+def test_identity_is_judged_per_answer_to_the_same_prompt() -> None:
+    target = tiny_target("llama")
+    session = Session(Executor(target), Autoregressive(), [5, 6, 7], max_new_tokens=8, eos=False)
+    list(decode([session]))
+    own = session.output
+    wrong = [*own[:3], (own[3] + 1) % target.vocab_size, *own[4:]]
+
+    def answers(*outputs: list[int], prompt: int = 5) -> list[Answer]:
+        return [Answer([prompt, 6, 7], output, "", 1.0, 8) for output in outputs]
+
+    samples = [
+        Sample("base", 0, "1", "all", answers(own, own)),
+        Sample("m", 1, "1", "all", answers(wrong, wrong)),
+        Sample("m", 0, "1", "all", answers(own, wrong)),
+        Sample("other prompt", 0, "1", "all", answers(wrong, prompt=9)),
+    ]
+    verdicts = judge(samples[:1] + samples[2:], "base", ["m", "other prompt"], target)
+    assert verdicts == {("m", "1", 0): "same", ("m", "1", 1): "differs"}
+    rows = {row.lane: row for row in make_rows(samples, ["base"], verdicts)}
+    assert rows["m"].identity == {"same": 1, "differs": 1}
+    assert rows["base"].identity == {}
+
+
+def test_a_loss_is_told_as_plainly_as_a_win() -> None:
+    shares = {"draft": 0.6, "forward": 0.3, "other": 0.1}
+    for seconds, says in ((2.0, "slower than plain (0.50x)"), (0.5, "faster than plain (2.00x)")):
+        plain, row = make_rows([sample("plain", 1.0), sample("m", seconds, passes=6, shares=shares)], ["plain"])
+        told = explain(row, plain)
+        assert says in told
+        assert "2.00 times the tokens per pass" in told
+        assert "60% of its time is draft" in told
+        assert f"each taking {2 * seconds:.2f} times as long" in told
+
+
+def test_a_noisy_machine_is_told() -> None:
+    steady = [sample("plain", 1.0, at) for at in range(3)]
+    calm = make_rows([*steady, *(sample("m", 0.5 + 0.01 * at, at) for at in range(3))], ["plain"])
+    wild = make_rows([*steady, *(sample("m", 0.5 + 0.1 * at, at) for at in range(3))], ["plain"])
+    assert noise(calm) is None
+    assert "noisy" in (noise(wild) or "")
+
+
+def test_the_report_is_written_in_three_forms() -> None:
+    rows = make_rows([sample("plain", 1.0), sample("<m> | k=2", 0.5)], ["plain"])
+    facts = {"machine": "<one>"}
+    assert json.loads(json.dumps(to_json(rows, facts)))["rows"][1]["lane"] == "<m> | k=2"
+    text = to_markdown(rows, ["plain"], facts)
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in table}) == 1, "a lane's name breaks no table"
+    assert "2.00 (2.00 to 2.00)" in text
+    page = to_html(rows, ["plain"], facts)
+    assert "&lt;m&gt;" in page
+    assert "<m>" not in page.replace("\\u003cm\\u003e", "")
+    assert "src=" not in page.split("<script", 1)[0]
