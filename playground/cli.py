@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from playground.analysis import commands as analysis_commands
 from playground.decoding.trace import throughput
 from playground.errors import UserError
+from playground.settings import parse_pairs
+from playground.training import commands as training_commands
 
 if TYPE_CHECKING:  # the command line answers before torch is imported
     from playground.run import Run
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 models_app = typer.Typer()
+app.add_typer(training_commands.app)
+app.add_typer(analysis_commands.app)
 app.add_typer(models_app, name="models", help="What is in the catalog, what is on this machine; fetch a model.")
 
 
@@ -65,7 +70,7 @@ def generate(
     from playground.models.store import ModelStore
     from playground.run import LaneSpec, RunSpec, open_run
 
-    lane = LaneSpec(method, _settings(settings or []), target or models, draft, heads, draft_heads)
+    lane = LaneSpec(method, parse_pairs(settings or []), target or models, draft, heads, draft_heads)
     spec = RunSpec(
         prompt,
         (lane,),
@@ -163,55 +168,6 @@ def fetch_model(name: Annotated[str, typer.Argument(help="A family, a model, a h
         print(source.fetch(_progress))
 
 
-@app.command("batch-curve")
-def measure_batches(
-    method: Annotated[str, typer.Option(help="A method's id.")] = "draft-model",
-    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
-    prompt: Annotated[str, typer.Option(help="The first row's prompt.")] = "Once upon a time",
-    companion: Annotated[list[str] | None, typer.Option(help="Prompt of another row; repeatable.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="A setting of the method: name=value.")] = None,
-    sizes: Annotated[str, typer.Option(help="Batch sizes, separated by commas.")] = "1,2,4,8",
-    rounds: Annotated[int, typer.Option(help="Races per size; the median counts.")] = 3,
-    max_new_tokens: Annotated[int, typer.Option(help="Tokens per row.")] = 64,
-    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
-    html: Annotated[Path | None, typer.Option(help="Write the chart to this file.")] = None,
-) -> None:
-    """Measure how a method's speed-up shrinks as sequences share the pass."""
-    from playground.analysis.batching import batch_curve, batch_figure
-    from playground.models.store import ModelStore
-    from playground.run import LaneSpec, RunSpec
-
-    numbers = [part.strip() for part in sizes.split(",")]
-    if not all(number.isdigit() for number in numbers):
-        raise UserError(f"--sizes is {sizes!r}; give whole numbers separated by commas, such as 1,2,4,8.")
-    lane = LaneSpec(method, _settings(settings or []), models)
-    spec = RunSpec(
-        prompt,
-        (lane,),
-        temperature=temperature,
-        max_new_tokens=max_new_tokens,
-        companions=tuple(companion or ()),
-    )
-    points = batch_curve(spec, [int(number) for number in numbers], ModelStore(progress=_progress), rounds)
-    print("batch  autoregressive tokens/s  method tokens/s  speed-up")
-    for point in points:
-        print(f"{point.batch:5}  {point.baseline:23.1f}  {point.method:15.1f}  {point.speedup:8.2f}")
-    if html is not None:
-        html.write_text(batch_figure(points, method).to_html(), encoding="utf-8")
-
-
-@app.command("train-family")
-def train_built_in_family(
-    books: Annotated[Path, typer.Option(help="Folder with the training text; the model cards name its source.")],
-    work: Annotated[Path, typer.Option(help="Folder for checkpoints; run again with the same one to resume.")],
-    out: Annotated[Path, typer.Option(help="Folder that the finished models are written to.")],
-) -> None:
-    """Train the built-in family: target, draft and small target. Takes hours on a CPU and can be killed at any time."""
-    from playground.training.family import train_family
-
-    train_family(books, work, out)
-
-
 @app.command()
 def deploy(
     method: Annotated[str, typer.Option(help="A method's id.")],
@@ -231,7 +187,7 @@ def deploy(
         deploy_text(
             method,
             target,
-            settings=_settings(settings or []),
+            settings=parse_pairs(settings or []),
             draft=draft,
             heads=heads,
             engine=engine,
@@ -308,16 +264,6 @@ def main() -> None:
     except UserError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-
-
-def _settings(pairs: list[str]) -> dict[str, str]:
-    found = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise UserError(f"--set {pair!r} is not of the form name=value, for example --set k=4.")
-        found[name.strip()] = value
-    return found
 
 
 def _progress(message: str, fraction: float | None = None) -> None:

@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from playground.training.corpus import Corpus, prepare_corpus
 from playground.training.evaluation import Agreement, agreement, bits_per_byte
 from playground.training.forward import next_token_logits, trunk
-from playground.training.loop import Batches, Schedule, read_log, train
+from playground.training.loop import Batches, Schedule, read_log, training
 from playground.training.publish import publish
 
 Objective = Callable[[Tensor], Tensor]  # token ids [B, T+1] -> loss, a scalar
@@ -169,7 +169,8 @@ def _train_member(
         return {"books_bits_per_byte": bits_per_byte(model, sample, schedule.row_tokens)}
 
     batches = Batches(corpus.train, schedule, seed=1)
-    train(model, objective, batches, schedule, folder, validate=validate, compiled=compiled)
+    for _ in training(model, objective, batches, schedule, folder, validate=validate, compiled=compiled):
+        pass
 
 
 def _publish_member(

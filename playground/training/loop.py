@@ -4,7 +4,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from playground.errors import UserError
 
 Batch = TypeVar("Batch")
+Rates = Callable[[str], float]
 
 VOCABULARY_RATIO = 8  # a matrix that much taller than wide has a row per token
 
@@ -84,22 +85,27 @@ class Optimizer:
     layers after 120 steps of 4,096 tokens at a rate of 3e-3: loss 5.32, against 6.44 with AdamW for everything.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, rates: Rates | None = None) -> None:
+        """`rates` gives a parameter's name the factor of the learning rate with which it learns; 1 for all if None."""
         self._parameters = [p for p in model.parameters() if p.requires_grad]
-        inside = [p for p in self._parameters if p.ndim == 2 and p.shape[0] < VOCABULARY_RATIO * p.shape[1]]
-        muons = set(map(id, inside))
-        others = [p for p in self._parameters if id(p) not in muons]
+        inside: dict[float, list[nn.Parameter]] = {}
+        others: dict[float, list[nn.Parameter]] = {}
+        for name, p in model.named_parameters():
+            if p.requires_grad:
+                kind = inside if p.ndim == 2 and p.shape[0] < VOCABULARY_RATIO * p.shape[1] else others
+                kind.setdefault(rates(name) if rates else 1.0, []).append(p)
         self._all: list[torch.optim.Optimizer] = []
+        self._factors: list[list[float]] = [list(kind) for kind in (inside, others) if kind]
         if inside:
-            self._all.append(torch.optim.Muon(inside, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"))
+            self._all.append(torch.optim.Muon(_groups(inside), weight_decay=0.1, adjust_lr_fn="match_rms_adamw"))
         if others:
-            self._all.append(torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0))
+            self._all.append(torch.optim.AdamW(_groups(others), betas=(0.9, 0.95), weight_decay=0.0))
 
     def step(self, rate: float) -> None:
         nn.utils.clip_grad_norm_(self._parameters, 1.0)
-        for optimizer in self._all:
-            for group in optimizer.param_groups:
-                group["lr"] = rate
+        for optimizer, factors in zip(self._all, self._factors, strict=True):
+            for group, factor in zip(optimizer.param_groups, factors, strict=True):
+                group["lr"] = rate * factor
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
 
@@ -111,7 +117,11 @@ class Optimizer:
             optimizer.load_state_dict(state)
 
 
-def train(
+def _groups(parameters: dict[float, list[nn.Parameter]]) -> list[dict[str, object]]:
+    return [{"params": group} for group in parameters.values()]
+
+
+def training(
     model: nn.Module,
     objective: Callable[[Batch], Tensor],
     batches: Callable[[int], Batch],
@@ -123,18 +133,20 @@ def train(
     patience: int | None = None,
     checkpoint_seconds: float = 90.0,
     compiled: bool = True,
-) -> None:
-    """Train `model` in place up to `schedule.steps`, going on from `folder/last.pt` where there is one.
+    rates: Rates | None = None,
+) -> Iterator[dict[str, float]]:
+    """Train `model` in place up to `schedule.steps`, going on from `folder/last.pt` where there is one; yields a log
+    line after every step.
 
     `folder/stable.pt` keeps the end of the stable phase: a longer stable phase starts from there. Losses go to
     `folder/log.jsonl`, one line a step. A process killed at any moment loses at most `checkpoint_seconds` of work and
-    repeats the very same losses.
+    repeats the very same losses; closing the iterator loses nothing.
 
     With `patience`, training ends early once `validate()["held_out_loss"]` has not fallen for so many validations, and
-    the model is left as it was when that loss was lowest.
+    the model is left as it was when that loss was lowest. `rates` tells the optimizer who learns faster.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    optimizer = Optimizer(model)
+    optimizer = Optimizer(model, rates)
     first = _restore(folder, model, optimizer, schedule)
     held_out = [line["held_out_loss"] for line in _cut_log(folder / "log.jsonl", first) if "held_out_loss" in line]
     loss_of = torch.compile(objective) if compiled else objective
@@ -163,6 +175,11 @@ def train(
             if time.monotonic() - saved > checkpoint_seconds or step + 1 == schedule.steps:
                 _save(folder / "last.pt", model, optimizer, schedule, step + 1)
                 saved = time.monotonic()
+            try:
+                yield line
+            except GeneratorExit:
+                _save(folder / "last.pt", model, optimizer, schedule, step + 1)
+                raise
     if patience is not None and (folder / "best.pt").is_file():
         model.load_state_dict(torch.load(folder / "best.pt", weights_only=True)["model"])
 

@@ -1,12 +1,13 @@
-"""Train Medusa heads on what the base model wrote; the base stays as it is.
+"""Medusa heads learn on what the base model wrote; the base stays as it is.
 
 Cai et al. 2024, "Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads", section 2.2.1
 (Medusa-1).
 """
 
+from __future__ import annotations
+
 import copy
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,154 +15,169 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
-from playground.models.medusa_heads import MedusaHeads, save_heads
-from playground.training.loop import Schedule, train
-from playground.training.self_distillation import NO_LABEL, Positions, read_positions, write_text
-from playground.training.tree_search import FoundTree, fastest_tree, search_tree
+from playground.errors import UserError
+from playground.models.medusa_heads import MedusaHeads
+from playground.training.loop import Schedule, training
+from playground.training.self_distillation import NO_LABEL, Positions
 
 RANKS = 10
-HELD_OUT = 20  # one prompt in so many
-VALIDATE_EVERY = 100
-ACCURACY_FILE = "medusa_accuracy.json"
+VALIDATIONS = 20  # of a run that is not stopped early
+VARIANTS = ("shared-head", "own-vocabulary", "linear")
 
 
 @dataclass(frozen=True)
 class HeadsPlan:
-    """`own_vocabulary` gives the "v1" layout, otherwise heads share the base's matrix ("v2"). `blocks` 0 with
-    `own_vocabulary` is a plain linear head. Later heads count less: head i by `head_decay ** i`."""
+    """What heads, and how they learn.
+
+    `variant`: "shared-head" heads end with the base's vocabulary matrix (the "v2" layout), "own-vocabulary" heads with
+    one of their own ("v1"); "linear" heads are that matrix alone. Later heads count less: head i by `head_decay ** i`.
+    Training ends once the held-out loss has not fallen for `patience` validations.
+    """
 
     schedule: Schedule
     num_heads: int = 4
     blocks: int = 1
-    own_vocabulary: bool = False
+    variant: str = "shared-head"
     head_decay: float = 0.8
-    patience: int = 3
+    patience: int = 4
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise UserError(f"There are no {self.variant!r} heads. Choose one of {', '.join(VARIANTS)}.")
+        if not 1 <= self.num_heads <= RANKS or not 0 <= self.blocks <= 8:
+            raise UserError(
+                f"{self.num_heads} heads of {self.blocks} layers were asked for; give 1 to {RANKS} heads of at most 8."
+            )
+        if self.variant == "shared-head" and self.blocks == 0:
+            raise UserError("A shared head without a layer is the base's own: ask for at least one layer.")
+
+    @property
+    def layers(self) -> int:
+        """Blocks per head."""
+        return 0 if self.variant == "linear" else self.blocks
 
 
-def train_medusa(
-    model: PreTrainedModel,
-    base: str,
-    prompts: Sequence[Sequence[int]],
-    work: Path,
-    out: Path,
-    plan: HeadsPlan,
-    *,
-    new_tokens: int = 128,
-    nodes: int = 24,
-    seconds: Callable[[int], float] | None = None,
-) -> FoundTree:
-    """All there is to do for heads of `model`: write text, train, measure, find the tree, write the folder `out`.
-
-    One in twenty of `prompts` (token ids) is held out. `base` is the name the heads' config gives the model. The tree
-    has `nodes` nodes, or as many as are fastest where `seconds` (time of a pass over n tokens) is known. Resumable in
-    `work`.
-    """
-    cut = max(1, len(prompts) // HELD_OUT)
-    held_count = write_text(model, prompts[:cut], work / "held_out", new_tokens=new_tokens)
-    count = write_text(model, prompts[cut:], work / "seen", new_tokens=new_tokens)
-    seen = read_positions(work / "seen", plan.num_heads)
-    held_out = read_positions(work / "held_out", plan.num_heads)
-    heads = train_heads(model, seen, held_out, plan, work)
-    accuracy = head_accuracy(heads, model.get_output_embeddings(), held_out)
-    tree = search_tree(accuracy, nodes) if seconds is None else fastest_tree(accuracy, seconds)
-    greedy = seen.greedy.float().mean().item()
-    about = (
-        f"{plan.num_heads} heads, trained on {len(seen.hidden):,} positions of text that the model wrote itself: "
-        f"{greedy:.0%} greedily, the rest sampled at temperature 1. Of {len(prompts):,} texts, half of them greedy, "
-        f"{count.repetitive + held_count.repetitive:,} were left out because they repeat themselves."
-    )
-    publish_heads(heads, out, base, tree, accuracy, about)
-    return tree
-
-
-def train_heads(
-    model: PreTrainedModel, seen: Positions, held_out: Positions, plan: HeadsPlan, work: Path
-) -> MedusaHeads:
-    """Heads for `model`, trained on `seen` until the loss on `held_out` stops falling; resumable in `work`.
-
-    `plan.schedule.batch_tokens` counts positions. The heads are float32; only products are rounded to bfloat16.
-    """
-    lm_head = model.get_output_embeddings().requires_grad_(False)
+def new_heads(lm_head: nn.Linear, plan: HeadsPlan) -> MedusaHeads:
+    """Float32 heads for the base whose vocabulary matrix is `lm_head`'s; matrices of their own start as its copies."""
     vocab_size, hidden_size = lm_head.weight.shape
-    size, device = plan.schedule.batch_tokens, model.device
-    heads = MedusaHeads(hidden_size, plan.num_heads, plan.blocks, vocab_size if plan.own_vocabulary else None)
-    if plan.own_vocabulary:
+    own = plan.variant != "shared-head"
+    heads = MedusaHeads(hidden_size, plan.num_heads, plan.layers, vocab_size if own else None)
+    if own:
         heads.start_from(lm_head.weight)
-    heads.to(device)
+    return heads.to(lm_head.weight.device)
+
+
+def learn(
+    heads: MedusaHeads, lm_head: nn.Linear, seen: Positions, held_out: Positions, plan: HeadsPlan, work: Path
+) -> Iterator[dict[str, float]]:
+    """Train `heads` in place on `seen`; yields the log line of every step, resumable in `work`.
+
+    `plan.schedule.batch_tokens` counts positions. Validations add the held-out loss and each head's top-1 accuracy
+    (`accuracy_1`, ...). At the end the heads are those of the lowest held-out loss.
+    """
+    size, device = plan.schedule.batch_tokens, lm_head.weight.device
+    weight = lm_head.weight.detach().float()
+    narrow = has_bfloat16(device)
+
+    def shared(features: Tensor) -> Tensor:
+        return F.linear(features, weight)
+
+    def losses(positions: Positions) -> tuple[Tensor, Tensor]:
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=narrow):
+            logits = heads(positions.hidden.float(), shared)
+        return decayed_loss(logits, positions.labels, plan.head_decay), logits
 
     def loss(positions: Positions) -> Tensor:
-        with torch.autocast(device.type, dtype=torch.bfloat16):
-            losses = head_losses(heads, lm_head, positions)
-        return torch.stack([plan.head_decay**i * one for i, one in enumerate(losses)]).sum()
+        return losses(positions)[0]
 
-    def batches(step: int) -> Positions:
-        epoch, start = divmod(step * size, max(size, len(seen.hidden) // size * size))
-        order = np.random.default_rng(epoch).permutation(len(seen.hidden))
-        return seen.rows(torch.from_numpy(order[start : start + size])).to(device)
+    batches = _Shuffled(seen, size, device)
 
     @torch.no_grad()
     def validate() -> dict[str, float]:
-        losses = [loss(part.to(device)).item() * len(part.hidden) for part in held_out.parts(size)]
-        return {"held_out_loss": sum(losses) / len(held_out.hidden)}
+        total, hits, counts = 0.0, torch.zeros(heads.num_heads), torch.zeros(heads.num_heads)
+        for part in held_out.parts(size):
+            part = part.to(device)
+            one, logits = losses(part)
+            total += one.item() * len(part)
+            hits += (logits.argmax(-1) == part.labels.T).sum(1).cpu()
+            counts += (part.labels.T != NO_LABEL).sum(1).cpu()
+        shares = (hits / counts.clamp(min=1)).tolist()
+        return {"held_out_loss": total / len(held_out)} | {f"accuracy_{i}": one for i, one in enumerate(shares, 1)}
 
-    train(
+    yield from training(
         heads,
         loss,
         batches,
         plan.schedule,
         work,
         validate=validate,
-        validate_every=VALIDATE_EVERY,
+        validate_every=max(1, plan.schedule.steps // VALIDATIONS),
         patience=plan.patience,
+        checkpoint_seconds=10.0,
         compiled=False,
     )
-    return heads.eval()
+    heads.eval()
 
 
-def head_losses(heads: MedusaHeads, lm_head: nn.Module, positions: Positions) -> list[Tensor]:
-    """Mean cross-entropy of each head over the positions that have a label for it."""
-    logits = heads(positions.hidden.float(), lm_head)
-    return [
-        F.cross_entropy(logits[i].float(), positions.labels[:, i], ignore_index=NO_LABEL)
-        for i in range(heads.num_heads)
-    ]
+class _Shuffled:
+    """Batches of positions in an order that depends on the step alone, each position once an epoch."""
+
+    def __init__(self, positions: Positions, size: int, device: torch.device) -> None:
+        self._positions, self._size, self._device = positions, size, device
+        self._order: tuple[int, Tensor] | None = None
+
+    def __call__(self, step: int) -> Positions:
+        count = len(self._positions)
+        epoch, start = divmod(step * self._size, max(self._size, count // self._size * self._size))
+        if self._order is None or self._order[0] != epoch:
+            self._order = epoch, torch.from_numpy(np.random.default_rng(epoch).permutation(count))
+        return self._positions.rows(self._order[1][start : start + self._size]).to(self._device)
+
+
+def decayed_loss(logits: Tensor, labels: Tensor, decay: float) -> Tensor:
+    """Sum over the heads i of `decay ** i` times the mean cross-entropy where there is a label.
+
+    Logits [heads, N, V], labels [N, heads]; a head without any label counts nothing.
+    """
+    total = logits.new_zeros((), dtype=torch.float32)
+    for i, head in enumerate(logits):
+        labelled = (labels[:, i] != NO_LABEL).sum().clamp(min=1)
+        total = (
+            total
+            + decay**i * F.cross_entropy(head.float(), labels[:, i], ignore_index=NO_LABEL, reduction="sum") / labelled
+        )
+    return total
 
 
 @torch.no_grad()
-def head_accuracy(heads: MedusaHeads, lm_head: nn.Module, positions: Positions) -> list[list[float]]:
-    """accuracy[i][r]: share of positions where head i's guess number r is the text's token, r < 10.
+def label_ranks(heads: MedusaHeads, lm_head: nn.Linear, positions: Positions) -> Tensor:
+    """ranks [N, K]: which guess of head i is the text's token, RANKS where none of the first is; NO_LABEL without one.
+
+    As in use: heads and hidden states in the number format of the base.
+    """
+    weight = lm_head.weight
+    heads = copy.deepcopy(heads).to(weight)
+    found = []
+    for part in positions.parts(2048):
+        guesses = heads(part.hidden.to(weight), lm_head).topk(RANKS).indices.cpu()  # [K, n, RANKS]
+        hits = guesses == part.labels.T[..., None]
+        ranks = torch.where(hits.any(-1), hits.int().argmax(-1), RANKS).T
+        found.append(torch.where(part.labels == NO_LABEL, NO_LABEL, ranks))
+    return torch.cat(found)
+
+
+def accuracy_by_rank(ranks: Tensor) -> list[list[float]]:
+    """accuracy[i][r]: share of positions where head i's guess number r is the text's token, r < RANKS.
 
     Each head is divided by the positions that have a label for it, which are fewer for later heads.
     """
-    weight = next(lm_head.parameters())
-    heads = copy.deepcopy(heads).to(weight)
-    hits, counts = torch.zeros(heads.num_heads, RANKS), torch.zeros(heads.num_heads, 1)
-    for part in positions.parts(2048):
-        guesses = heads(part.hidden.to(weight), lm_head).topk(RANKS).indices.cpu()
-        wanted = part.labels.T[..., None]
-        hits += (guesses == wanted).sum(1)
-        counts += (wanted != NO_LABEL).sum(1)
-    accuracy: list[list[float]] = (hits / counts.clamp(min=1)).tolist()
+    counts = (ranks != NO_LABEL).sum(0).clamp(min=1)
+    hits = torch.stack([(ranks == rank).sum(0) for rank in range(RANKS)], 1)
+    accuracy: list[list[float]] = (hits / counts.unsqueeze(1)).tolist()
     return accuracy
 
 
-def publish_heads(
-    heads: MedusaHeads, folder: Path, base: str, tree: FoundTree, accuracy: list[list[float]], about: str
-) -> None:
-    """Write heads, tree, accuracies and a card to `folder`. `base` is what the heads were trained for."""
-    save_heads(heads.half(), folder, base, tree.paths, pickled=False)
-    rounded = [[round(share, 4) for share in head] for head in accuracy]
-    (folder / ACCURACY_FILE).write_text(json.dumps(rounded) + "\n", encoding="utf-8")
-    rows = "\n".join(
-        f"| {i + 1} | {head[0]:.1%} | {sum(head[:3]):.1%} | {sum(head[:5]):.1%} | {sum(head):.1%} |"
-        for i, head in enumerate(accuracy)
-    )
-    (folder / "README.md").write_text(
-        f"---\nlicense: apache-2.0\n---\n# Medusa heads for {base}\n\n{about}\n\n"
-        f"| head | top 1 | top 3 | top 5 | top 10 |\n|---|---|---|---|---|\n{rows}\n\n"
-        f"Shares of held-out positions. Found tree: {len(tree.paths)} nodes, {tree.tokens_per_pass:.2f} tokens a pass "
-        "expected if heads were independent.\n",
-        encoding="utf-8",
-    )
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether products in bfloat16 are quicker there than in float32; CPUs without the instructions emulate them."""
+    return device.type != "cpu" or bool(torch.cpu.get_capabilities().get("avx512_bf16"))

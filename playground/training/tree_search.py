@@ -1,18 +1,24 @@
-"""Which Medusa tree to use: greedy search from measured head accuracies (Cai et al. 2024, section 2.3.3).
+"""Which Medusa tree to use: greedy search over measured accuracies (Cai et al. 2024, section 2.3.3).
 
-`accuracy[d][r]` is the share of positions where guess number r of head d is right. Heads are taken as independent, so
-a node is right with the product of the accuracies on its path, and a tree is worth the sum over its nodes.
+A node is worth the chance that the whole path to it is right, and a tree is worth the sum over its nodes. The paper
+takes heads as independent and multiplies their accuracies (`by_accuracy`). But heads are right together: where the
+text is easy, all of them are. Counting how often whole paths were right (`by_paths`) needs no such assumption.
 """
 
+from __future__ import annotations
+
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 
 from playground.errors import UserError
 
 Accuracy = Sequence[Sequence[float]]
 Path = tuple[int, ...]
+Chances = Callable[[Path], Sequence[float]]
+"""For a path of ranks: the chance, by rank, that it is right with one more guess of the next head at its end."""
 
 
 @dataclass(frozen=True)
@@ -23,50 +29,70 @@ class FoundTree:
     tokens_per_pass: float
 
 
-def nodes_by_value(accuracy: Accuracy) -> Iterator[tuple[Path, float]]:
+def by_accuracy(accuracy: Accuracy) -> Chances:
+    """Heads as if independent: `accuracy[d][r]` is the share of positions where guess number r of head d is right."""
+
+    def chances(path: Path) -> Sequence[float]:
+        value = 1.0
+        for head, rank in zip(accuracy, path, strict=False):
+            value *= head[rank]
+        return [value * share for share in accuracy[len(path)]] if len(path) < len(accuracy) else ()
+
+    return chances
+
+
+def by_paths(right: Sequence[Path], ranks: int) -> Chances:
+    """Heads as they were: `right` has, for every measured position, the rank of the right guess of each head in turn,
+    at least `ranks` where none of the first `ranks` was right."""
+    counts = Counter(path[:depth] for path in right for depth in range(1, len(path) + 1))
+    depth = max(map(len, right), default=0)
+
+    def chances(path: Path) -> Sequence[float]:
+        return [counts[*path, rank] / len(right) for rank in range(ranks)] if len(path) < depth else ()
+
+    return chances
+
+
+def nodes_by_value(chances: Chances) -> Iterator[tuple[Path, float]]:
     """All nodes and their values, best first; parents come before children.
 
     A node is worth no more than its parent and than the better ranks beside it. So the first n are the best tree of n
-    nodes, for every n, and only the first child and the next sibling of what was taken need to be looked at.
+    nodes, for every n, and only the best child and the next sibling of what was taken need to be looked at.
     """
-    ranks = [sorted(range(len(head)), key=lambda r, head=head: (-head[r], r)) for head in accuracy]  # type: ignore[misc]
+    frontier: list[tuple[float, int, Path, list[tuple[float, int]]]] = []
 
-    def node(above: Path, value: float, place: int) -> tuple[float, Path, float, int]:
-        depth = len(above)
-        rank = ranks[depth][place]
-        return -value * accuracy[depth][rank], (*above, rank), value, place
+    def offer(above: Path, siblings: list[tuple[float, int]]) -> None:
+        if siblings:
+            negative, rank = siblings[0]
+            heapq.heappush(frontier, (negative, len(above), (*above, rank), siblings[1:]))
 
-    frontier = [node((), 1.0, 0)] if accuracy else []
+    def ranked(path: Path) -> list[tuple[float, int]]:
+        return sorted((-value, rank) for rank, value in enumerate(chances(path)))
+
+    offer((), ranked(()))
     while frontier:
-        negative, path, above, place = heapq.heappop(frontier)
+        negative, _, path, siblings = heapq.heappop(frontier)
         yield path, -negative
-        if len(path) < len(accuracy):
-            heapq.heappush(frontier, node(path, -negative, 0))
-        if place + 1 < len(ranks[len(path) - 1]):
-            heapq.heappush(frontier, node(path[:-1], above, place + 1))
+        offer(path, ranked(path))
+        offer(path[:-1], siblings)
 
 
-def search_tree(accuracy: Accuracy, nodes: int) -> FoundTree:
+def search_tree(chances: Chances, nodes: int) -> FoundTree:
     """The tree of `nodes` nodes with the highest expected number of tokens per pass."""
     if nodes < 1:
         raise UserError(f"A tree of {nodes} nodes was asked for; it needs at least one.")
-    found = list(islice(nodes_by_value(accuracy), nodes))
+    found = list(islice(nodes_by_value(chances), nodes))
     return FoundTree([path for path, _ in found], 1.0 + sum(value for _, value in found))
 
 
-def fastest_tree(accuracy: Accuracy, seconds: Callable[[int], float], most_nodes: int = 63) -> FoundTree:
-    """The tree with the most expected tokens per second, where `seconds(n)` is the time of a pass over n tokens.
-
-    A pass reads the tree and the last committed token. No nodes at all is not considered.
+def fastest_tree(chances: Chances, seconds: Callable[[int], float], most_nodes: int = 63) -> FoundTree:
+    """The tree with the most expected tokens per second, where `seconds(n)` is the time of a step whose pass reads n
+    tokens: the tree and the last committed token. No nodes at all is not considered.
     """
-    tree = search_tree(accuracy, most_nodes)
-    values = [value for _, value in islice(nodes_by_value(accuracy), most_nodes)]
-    best, best_speed, tokens = 0, 0.0, 1.0
-    for nodes, value in enumerate(values, start=1):
-        tokens += value
-        if (speed := tokens / seconds(nodes + 1)) > best_speed:
-            best, best_speed = nodes, speed
-    return FoundTree(tree.paths[:best], 1.0 + sum(values[:best]))
+    found = list(islice(nodes_by_value(chances), most_nodes))
+    tokens = [1.0 + value for value in accumulate(value for _, value in found)]
+    best = max(range(len(found)), key=lambda at: tokens[at] / seconds(at + 2))
+    return FoundTree([path for path, _ in found[: best + 1]], tokens[best])
 
 
 def interpolated(measured: dict[int, float]) -> Callable[[int], float]:

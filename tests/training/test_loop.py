@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from playground.errors import UserError
-from playground.training.loop import Batches, Schedule, train
+from playground.training.loop import Batches, Schedule, read_log, training
 
 # A model small enough that a step takes a millisecond, with both kinds of optimizer, dropout (so that the random
 # state counts) and a pause in each step, so that a kill lands anywhere.
@@ -25,7 +25,7 @@ import sys, time
 from pathlib import Path
 import numpy as np, torch
 from torch import nn
-from playground.training.loop import Batches, Schedule, train
+from playground.training.loop import Batches, Schedule, training
 torch.set_num_threads(1)
 torch.manual_seed(0)
 model = nn.Sequential(nn.Embedding(50, 16), nn.Linear(16, 16), nn.Dropout(0.2), nn.Linear(16, 50))
@@ -34,7 +34,9 @@ def objective(ids):
     return nn.functional.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
 schedule = Schedule(stable=60, decay=20, warmup=5, peak=1e-2, batch_tokens=64, row_tokens=8, decay_row_tokens=16)
 ids = np.random.default_rng(3).integers(0, 50, 3000).astype(np.uint16)
-train(model, objective, Batches(ids, schedule, 7), schedule, Path(sys.argv[1]), checkpoint_seconds=0.05, compiled=False)
+batches, folder = Batches(ids, schedule, 7), Path(sys.argv[1])
+for _ in training(model, objective, batches, schedule, folder, checkpoint_seconds=0.05, compiled=False):
+    pass
 """
 
 
@@ -65,7 +67,7 @@ def test_a_killed_run_goes_on_with_the_very_same_losses(tmp_path: Path) -> None:
     assert [step for step, _ in losses(tmp_path / "whole")] == list(range(80))
 
 
-def run(folder: Path, stable: int, decay: int) -> nn.Module:
+def run(folder: Path, stable: int, decay: int, stopped_at: int | None = None) -> nn.Module:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Embedding(50, 16), nn.Linear(16, 50))
 
@@ -74,7 +76,9 @@ def run(folder: Path, stable: int, decay: int) -> nn.Module:
 
     schedule = Schedule(stable, decay, warmup=2, peak=1e-2, batch_tokens=64, row_tokens=8, decay_row_tokens=16)
     ids = np.random.default_rng(3).integers(0, 50, 3000).astype(np.uint16)
-    train(model, objective, Batches(ids, schedule, 7), schedule, folder, compiled=False)
+    for _ in training(model, objective, Batches(ids, schedule, 7), schedule, folder, compiled=False):
+        if stopped_at is not None and len(read_log(folder)) == stopped_at:
+            break
     return model
 
 
@@ -83,6 +87,32 @@ def test_a_prolonged_stable_phase_starts_where_the_decay_began(tmp_path: Path) -
     run(tmp_path / "grown", stable=20, decay=5)
     run(tmp_path / "straight", stable=20, decay=5)
     assert losses(tmp_path / "grown") == losses(tmp_path / "straight")
+
+
+def test_a_run_that_is_stopped_goes_on_without_a_step_twice(tmp_path: Path) -> None:
+    run(tmp_path / "stopped", stable=10, decay=5, stopped_at=4)
+    assert torch.load(tmp_path / "stopped" / "last.pt", weights_only=True)["step"] == 4
+    run(tmp_path / "stopped", stable=10, decay=5)
+    run(tmp_path / "straight", stable=10, decay=5)
+    assert losses(tmp_path / "stopped") == losses(tmp_path / "straight")
+
+
+def test_a_part_of_the_model_learns_faster(tmp_path: Path) -> None:
+    model = nn.ModuleDict({"slow": nn.Linear(4, 4), "fast": nn.Linear(4, 4)})
+    model["fast"].load_state_dict(model["slow"].state_dict())
+    before = model["slow"].weight.detach().clone()
+
+    def objective(_: int) -> torch.Tensor:
+        return model["slow"].weight.sum() + model["fast"].weight.sum()
+
+    schedule = Schedule(1, 0, warmup=1, peak=1e-3)
+    rates = {"slow": 1.0, "fast": 4.0}
+    steps = training(
+        model, objective, int, schedule, tmp_path, compiled=False, rates=lambda name: rates[name.split(".")[0]]
+    )
+    next(steps)
+    moved = {name: (model[name].weight - before).norm().item() for name in rates}
+    assert moved["fast"] == pytest.approx(4 * moved["slow"], rel=0.05)
 
 
 def test_a_finished_run_is_only_loaded(tmp_path: Path) -> None:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from transformers import LlamaForCausalLM
 
-from playground.models.medusa_heads import MedusaHeads, load_heads
+from playground.errors import UserError
+from playground.models.medusa_heads import MedusaHeads
 from playground.training.family import Shape, build
 from playground.training.loop import Schedule, read_log
-from playground.training.medusa import HeadsPlan, head_accuracy, head_losses, train_heads, train_medusa
-from playground.training.self_distillation import NO_LABEL, Positions, read_positions
-from tests.tiny import tiny_model
+from playground.training.medusa import (
+    RANKS,
+    HeadsPlan,
+    accuracy_by_rank,
+    decayed_loss,
+    label_ranks,
+    learn,
+    new_heads,
+)
+from playground.training.self_distillation import NO_LABEL, Positions
 
 VOCAB = 64
 
@@ -39,22 +47,41 @@ def plan(steps: int = 60, **settings: object) -> HeadsPlan:
     return HeadsPlan(schedule, num_heads=2, **settings)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "layout", [{"own_vocabulary": False}, {"own_vocabulary": True}, {"own_vocabulary": True, "blocks": 0}]
-)
-def test_heads_learn_in_every_layout(model: LlamaForCausalLM, tmp_path: Path, layout: dict[str, object]) -> None:
+def learned(
+    model: LlamaForCausalLM, seen: Positions, held_out: Positions, chosen: HeadsPlan, work: Path
+) -> MedusaHeads:
+    heads = new_heads(model.lm_head, chosen)
+    for _ in learn(heads, model.lm_head, seen, held_out, chosen, work):
+        pass
+    return heads
+
+
+@pytest.mark.parametrize("variant", ["shared-head", "own-vocabulary", "linear"])
+def test_heads_learn_in_every_layout_and_the_base_stays(model: LlamaForCausalLM, tmp_path: Path, variant: str) -> None:
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    heads = train_heads(model, foreseeable(640, 1), foreseeable(100, 2), plan(200, **layout), tmp_path)
-    accuracy = head_accuracy(heads, model.lm_head, foreseeable(200, 3))
+    heads = learned(model, foreseeable(640, 1), foreseeable(100, 2), plan(200, variant=variant), tmp_path)
+    assert heads.version == (2 if variant == "shared-head" else 1)
+    assert heads.num_layers == (0 if variant == "linear" else 1)
+    accuracy = accuracy_by_rank(label_ranks(heads, model.lm_head, foreseeable(200, 3)))
     assert min(head[0] for head in accuracy) > 0.5
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    assert all(weight.grad is None for weight in model.parameters())
+    last = read_log(tmp_path)[-1]
+    assert last["accuracy_2"] > 0.5
 
 
-def test_own_vocabularies_start_as_the_bases(model: LlamaForCausalLM, tmp_path: Path) -> None:
-    untrained = HeadsPlan(Schedule(0, 0), num_heads=2, own_vocabulary=True)
-    heads = train_heads(model, foreseeable(64, 1), foreseeable(64, 2), untrained, tmp_path)
+def test_own_vocabularies_start_as_the_bases(model: LlamaForCausalLM) -> None:
+    heads = new_heads(model.lm_head, plan(variant="own-vocabulary"))
     hidden = torch.randn(3, 32)
     assert torch.allclose(heads(hidden, model.lm_head)[1], model.lm_head(hidden), atol=1e-5)
+
+
+def test_heads_that_cannot_be_are_a_sentence() -> None:
+    for settings, said in (({"variant": "none"}, "shared-head"), ({"blocks": 0}, "at least one layer")):
+        with pytest.raises(UserError, match=said):
+            plan(**settings)
+    with pytest.raises(UserError, match="1 to 10 heads"):
+        HeadsPlan(Schedule(1, 1), num_heads=0)
 
 
 def test_each_head_is_divided_by_the_positions_it_has(model: LlamaForCausalLM) -> None:
@@ -64,40 +91,47 @@ def test_each_head_is_divided_by_the_positions_it_has(model: LlamaForCausalLM) -
             head[0].weight.zero_()
             head[0].weight[10 + number] = 2.0  # first guess: token 10 + number; second guess: 20 + number
             head[0].weight[20 + number] = 1.0
-    labels = torch.tensor([[10, 11], [10, NO_LABEL], [20, 21], [20, NO_LABEL], [5, NO_LABEL]])
+    no = NO_LABEL
+    labels = torch.tensor([[10, 11], [10, no], [20, 21], [20, no], [63, no]])
     positions = Positions(torch.ones(5, 32).half(), labels, torch.ones(5, dtype=torch.bool))
-    accuracy = head_accuracy(heads, model.lm_head, positions)
+    ranks = label_ranks(heads, model.lm_head, positions)
+    assert ranks.tolist() == [[0, 0], [0, no], [1, 1], [1, no], [RANKS, no]]
+    accuracy = accuracy_by_rank(ranks)
     assert [head[:2] for head in accuracy] == [pytest.approx([0.4, 0.4]), pytest.approx([0.5, 0.5])]
-    losses = head_losses(heads, nn.Identity(), positions)
-    seen = positions.rows(torch.tensor([0, 2]))
-    assert losses[1].item() == pytest.approx(head_losses(heads, nn.Identity(), seen)[1].item())
 
 
-def test_training_stops_when_the_held_out_loss_rises(model: LlamaForCausalLM, tmp_path: Path) -> None:
+def test_the_loss_is_the_papers_sum_over_labelled_positions() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(3, 4, VOCAB, generator=generator)
+    no = NO_LABEL
+    labels = torch.tensor([[1, 2, no], [3, no, no], [4, 5, no], [no, no, no]])
+    expected = F.cross_entropy(logits[0, :3], labels[:3, 0]) + 0.8 * F.cross_entropy(
+        logits[1, [0, 2]], labels[[0, 2], 1]
+    )
+    assert decayed_loss(logits, labels, 0.8).item() == pytest.approx(expected.item())
+
+
+def test_training_stops_when_the_held_out_loss_rises_and_keeps_the_best(
+    model: LlamaForCausalLM, tmp_path: Path
+) -> None:
     seen, held_out = foreseeable(64, 1), foreseeable(64, 2)
     contrary = Positions(held_out.hidden, (held_out.labels + 7) % 20, held_out.greedy)
     # A few validations in, what fits the training text can only hurt here.
-    train_heads(model, seen, contrary, plan(5000, patience=2), tmp_path)
+    heads = learned(model, seen, contrary, plan(3000, patience=2), tmp_path)
     losses = [line["held_out_loss"] for line in read_log(tmp_path) if "held_out_loss" in line]
-    assert len(read_log(tmp_path)) < 5000
+    assert len(read_log(tmp_path)) < 3000
     assert min(losses) not in losses[-2:]
+    best = torch.load(tmp_path / "best.pt", weights_only=True)["model"]
+    assert all(torch.equal(weight, best[name]) for name, weight in heads.state_dict().items())
 
 
-@pytest.mark.slow
-def test_from_prompts_to_a_folder_that_loads(tmp_path: Path) -> None:
-    model = tiny_model("llama-tied")
-    prompts = [[i % VOCAB, (i * 7) % VOCAB] for i in range(1, 140)]
-    found = train_medusa(
-        model, "tiny", prompts, tmp_path / "work", tmp_path / "heads", plan(20), nodes=6, new_tokens=16
+def test_no_layer_of_the_base_learns_beside_the_heads(model: LlamaForCausalLM, tmp_path: Path) -> None:
+    """The base's matrix is read as a constant, whatever its parameters ask for."""
+    assert isinstance(model.lm_head, nn.Linear)
+    assert model.lm_head.weight.requires_grad
+    steps = learn(
+        new_heads(model.lm_head, plan()), model.lm_head, foreseeable(64, 1), foreseeable(64, 2), plan(), tmp_path
     )
-    loaded = load_heads(tmp_path / "heads")
-    assert loaded.base == "tiny"
-    assert loaded.tree == [list(path) for path in found.paths]
-    assert len(found.paths) == 6
-    assert (loaded.heads.num_heads, loaded.heads.version) == (2, 2)
-    accuracy = json.loads((tmp_path / "heads" / "medusa_accuracy.json").read_text())
-    assert [len(head) for head in accuracy] == [10, 10]
-    card = (tmp_path / "heads" / "README.md").read_text()
-    assert "left out" in card
-    greedy = read_positions(tmp_path / "work" / "seen", 2).greedy.float().mean().item()
-    assert f"itself: {greedy:.0%} greedily" in card
+    next(steps)
+    steps.close()
+    assert model.lm_head.weight.grad is None

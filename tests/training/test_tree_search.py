@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playground.errors import UserError
-from playground.training.tree_search import fastest_tree, interpolated, nodes_by_value, search_tree
+from playground.training.tree_search import (
+    by_accuracy,
+    by_paths,
+    fastest_tree,
+    interpolated,
+    nodes_by_value,
+    search_tree,
+)
 
 # Rounded, so that ties occur; rows as measured, that is, not always falling with rank.
 HEADS = st.lists(st.lists(st.integers(0, 20).map(lambda n: n / 20), min_size=3, max_size=3), min_size=1, max_size=3)
@@ -43,7 +50,7 @@ def best_by_brute_force(accuracy: list[list[float]], nodes: int) -> float:
 def test_no_tree_of_the_size_is_worth_more(accuracy: list[list[float]], nodes: int) -> None:
     all_nodes = sum(3**depth for depth in range(1, len(accuracy) + 1))
     nodes = min(nodes, all_nodes)
-    found = search_tree(accuracy, nodes)
+    found = search_tree(by_accuracy(accuracy), nodes)
     assert len(found.paths) == nodes
     assert found.tokens_per_pass == pytest.approx(1 + best_by_brute_force(accuracy, nodes))
 
@@ -52,7 +59,7 @@ def test_no_tree_of_the_size_is_worth_more(accuracy: list[list[float]], nodes: i
 def test_every_prefix_is_a_tree(accuracy: list[list[float]]) -> None:
     seen: set[tuple[int, ...]] = {()}
     values = []
-    for path, value in nodes_by_value(accuracy):
+    for path, value in nodes_by_value(by_accuracy(accuracy)):
         assert path[:-1] in seen
         assert path not in seen
         seen.add(path)
@@ -62,18 +69,37 @@ def test_every_prefix_is_a_tree(accuracy: list[list[float]]) -> None:
 
 
 def test_a_known_tree() -> None:
-    found = search_tree([[0.6, 0.2], [0.5, 0.1]], 3)
+    found = search_tree(by_accuracy([[0.6, 0.2], [0.5, 0.1]]), 3)
     assert found.paths == [(0,), (0, 0), (1,)]
     assert found.tokens_per_pass == pytest.approx(1 + 0.6 + 0.3 + 0.2)
 
 
+PATHS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
+
+
+@given(PATHS, st.integers(1, 12))
+def test_counted_paths_give_what_the_tree_would_have_emitted(right: list[tuple[int, int]], nodes: int) -> None:
+    found = search_tree(by_paths(right, ranks=3), nodes)
+    tree = set(found.paths)
+    emitted = [1 + sum(path[:depth] in tree for depth in (1, 2)) for path in right]
+    assert all(path[:-1] in tree or len(path) == 1 for path in tree)
+    assert found.tokens_per_pass == pytest.approx(sum(emitted) / len(emitted))
+
+
+def test_heads_that_are_right_together_make_the_tree_deeper() -> None:
+    right = [(0, 0)] * 50 + [(1, 3)] * 30 + [(3, 3)] * 20  # the second head is right only where the first is
+    assert search_tree(by_paths(right, ranks=3), 2).paths == [(0,), (0, 0)]
+    accuracy = [[0.5, 0.3, 0.0], [0.5, 0.0, 0.0]]
+    assert search_tree(by_accuracy(accuracy), 2).paths == [(0,), (1,)]
+
+
 def test_a_tree_needs_a_node() -> None:
     with pytest.raises(UserError, match="at least one"):
-        search_tree([[0.5]], 0)
+        search_tree(by_accuracy([[0.5]]), 0)
 
 
 def test_the_fastest_tree_weighs_tokens_against_time() -> None:
-    accuracy = [[0.6, 0.2, 0.1], [0.4, 0.2, 0.1]]
+    accuracy = by_accuracy([[0.6, 0.2, 0.1], [0.4, 0.2, 0.1]])
     free = fastest_tree(accuracy, lambda tokens: 1.0, most_nodes=8)
     assert len(free.paths) == 8
     dear = fastest_tree(accuracy, lambda tokens: float(tokens), most_nodes=8)

@@ -1,0 +1,179 @@
+"""The commands that train: parse, call, tell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from playground.errors import UserError
+
+if TYPE_CHECKING:  # the command line answers before torch is imported
+    from playground.models.loading import LoadedModel
+    from playground.training.loop import Schedule
+    from playground.training.make_heads import Event
+    from playground.training.prompts import Prompts
+
+app = typer.Typer()
+
+BOOKS = "Folder with the training text of the built-in family; the model cards name its source."
+Target = Annotated[str, typer.Option(help="A family or model of the catalog, a hub id, a folder or a GGUF file.")]
+Out = Annotated[Path, typer.Option(help="Folder that the result is written to.")]
+Work = Annotated[Path | None, typer.Option(help="Folder for what is needed to resume; by default beside --out.")]
+PromptFile = Annotated[Path | None, typer.Option("--prompts", help=".jsonl with prompt or turns, or a prompt a line.")]
+Books = Annotated[Path | None, typer.Option(help="Continue passages of this folder's books and of Python source.")]
+Code = Annotated[bool, typer.Option("--code", help="Continue passages of Python source alone.")]
+Texts = Annotated[int, typer.Option(help="Texts to write.")]
+NewTokens = Annotated[int, typer.Option(help="Tokens that the target writes after each prompt.")]
+Temperatures = Annotated[str, typer.Option(help="Temperatures of the texts in turn; 0 is greedy.")]
+Steps = Annotated[int, typer.Option(help="Most steps; training ends earlier when held-out text gains nothing.")]
+Rate = Annotated[float, typer.Option(help="Learning rate at its peak.")]
+
+
+@app.command("train-family")
+def train_family_command(
+    books: Annotated[Path, typer.Option(help=BOOKS)],
+    work: Annotated[Path, typer.Option(help="Folder for checkpoints; run again with the same one to resume.")],
+    out: Annotated[Path, typer.Option(help="Folder that the finished models are written to.")],
+) -> None:
+    """Train the built-in family: target, draft and small target. Takes hours on a CPU and can be killed at any time."""
+    from playground.training.family import train_family
+
+    train_family(books, work, out)
+
+
+@app.command("train-medusa")
+def train_medusa_command(
+    out: Out,
+    target: Target = "built-in",
+    work: Work = None,
+    prompts: PromptFile = None,
+    books: Books = None,
+    code: Code = False,
+    texts: Texts = 2000,
+    new_tokens: NewTokens = 64,
+    temperatures: Temperatures = "0,1",
+    heads: Annotated[int, typer.Option(help="Number of heads.")] = 4,
+    layers: Annotated[int, typer.Option(help="Residual blocks per head.")] = 1,
+    variant: Annotated[str, typer.Option(help="shared-head, own-vocabulary or linear.")] = "shared-head",
+    nodes: Annotated[str, typer.Option(help="Nodes of the tree; auto: as many as are fastest here.")] = "auto",
+    learn_prompts: Annotated[bool, typer.Option(help="Learn from the prompts themselves too.")] = False,
+    steps: Steps = 2000,
+    batch: Annotated[int, typer.Option(help="Positions per step.")] = 1024,
+    rate: Rate = 3e-3,
+    minutes: Annotated[float | None, typer.Option(help="Time for everything; by default as long as it takes.")] = None,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+) -> None:
+    """Train Medusa heads for a target on text that it writes itself, and find their tree. Run again to resume.
+
+    Without --prompts, --books or --code the target writes its own prompts.
+    """
+    from playground.training.make_heads import Recipe, make_heads
+    from playground.training.medusa import HeadsPlan
+    from playground.training.self_distillation import Writing
+
+    if nodes != "auto" and not nodes.isdigit():
+        raise UserError(f"--nodes is {nodes!r}; give a whole number, or auto.")
+    plan = HeadsPlan(_schedule(steps, rate, batch), heads, layers, variant)
+    recipe = Recipe(
+        plan,
+        Writing(new_tokens, _temperatures(temperatures)),
+        None if nodes == "auto" else int(nodes),
+        learn_prompts,
+        minutes,
+    )
+    folder = _work(work, out)
+    with _loaded(target, dtype, device) as model:
+        beginnings = _prompts(model, folder, prompts, books, code, texts)
+        for event in make_heads(model.target, beginnings, recipe, folder, out):
+            _tell(event)
+
+
+def _tell(event: Event) -> None:
+    from playground.training.make_heads import Learned, Made, Wrote
+
+    match event:
+        case Wrote(count, wanted):
+            print(f"text {count.all}/{wanted}: {count.cut} cut, {count.dropped} left out", file=sys.stderr)
+        case Learned(line, steps):
+            if "held_out_loss" in line:
+                right = " ".join(f"{share:.1%}" for name, share in line.items() if name.startswith("accuracy_"))
+                print(
+                    f"step {line['step'] + 1:.0f}/{steps}: loss {line['loss']:.3f}, held out "
+                    f"{line['held_out_loss']:.3f}, top-1 by head {right}",
+                    file=sys.stderr,
+                )
+        case Made():
+            for name, table in (("greedy", event.greedy), ("sampled", event.sampled)):
+                for number, head in enumerate(table or (), start=1):
+                    tops = ", ".join(f"top-{top} {sum(head[:top]):.1%}" for top in (1, 3, 5, 10))
+                    print(f"held-out {name} text, head {number}: {tops}")
+            if event.cost is not None:
+                print("tokens in a pass: ms  " + "  ".join(f"{n}: {1e3 * s:.1f}" for n, s in event.cost.items()))
+            chosen = "" if event.cost is None else ", the fastest on this machine"
+            print(
+                f"tree: {len(event.tree.paths)} nodes{chosen}, {event.tree.tokens_per_pass:.2f} tokens a pass expected"
+            )
+            trial = event.trial
+            print(
+                f"tried on {trial.prompts} held-out prompts, greedy, {trial.tokens} tokens: mean acceptance length "
+                f"{trial.mean_acceptance_length:.2f}, {trial.tokens_per_pass:.2f} tokens a pass, prefill counted; "
+                f"{trial.speedup:.2f} times the tokens per second of autoregressive decoding"
+            )
+            print(event.folder)
+
+
+def _schedule(steps: int, rate: float, batch: int, row_tokens: int = 256) -> Schedule:
+    """A third of the steps is the decay."""
+    from playground.training.loop import Schedule
+
+    if steps < 3:
+        raise UserError(f"--steps is {steps}; a training needs at least 3.")
+    decay = steps // 3
+    return Schedule(steps - decay, decay, max(1, min(50, steps // 10)), rate, batch, row_tokens, row_tokens)
+
+
+def _temperatures(given: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(part) for part in given.split(","))
+    except ValueError:
+        found = ()
+    if not found or not all(0 <= heat <= 10 for heat in found):
+        raise UserError(f"--temperatures is {given!r}; give numbers from 0 to 10 separated by commas, such as 0,1.")
+    return found
+
+
+def _work(work: Path | None, out: Path) -> Path:
+    return out.with_name(f"{out.name}-work") if work is None else work
+
+
+@contextmanager
+def _loaded(target: str, dtype: str, device: str) -> Iterator[LoadedModel]:
+    from playground.models.catalog import load_catalog
+    from playground.models.store import ModelStore
+
+    with ModelStore().lease(load_catalog().source(target), dtype, device) as model:
+        yield model
+
+
+def _prompts(model: LoadedModel, work: Path, file: Path | None, books: Path | None, code: bool, count: int) -> Prompts:
+    """The prompts that were asked for; those of a run that is resumed are found in `work`."""
+    from playground.training.prompts import Prompts, corpus_prompts, file_prompts, own_prompts
+
+    if sum((file is not None, books is not None, code)) > 1:
+        raise UserError("Give one of --prompts, --books and --code.")
+    kept = work / "prompts.json"
+    if not kept.is_file():
+        if file is not None:
+            found = file_prompts(model.tokenizer, file)
+        elif books is not None or code:
+            found = corpus_prompts(model.tokenizer, books, count)
+        else:
+            found = own_prompts(model.target, model.tokenizer, count)
+        found.write(kept)
+    return Prompts.read(kept)
