@@ -11,7 +11,7 @@ from playground.decoding.drafting import Drafter
 from playground.decoding.executor import Executor
 from playground.decoding.session import Session, decode, race
 from playground.decoding.target import TransformersTarget
-from playground.decoding.trace import Step, summarize, throughput
+from playground.decoding.trace import Step, throughput
 from playground.drafters.autoregressive import Autoregressive
 from playground.drafters.medusa import Medusa
 from playground.models.medusa_heads import MedusaHeads
@@ -48,23 +48,16 @@ def try_heads(
         return Session(Executor(target), drafter, prompt[-room:], max_new_tokens=new_tokens)
 
     fast, plain = list[Step](), list[Step]()
-    tokens = passes = accepted = speculated = 0
     for prompt in prompts:
         ours, theirs = lane(Medusa(guess, heads.num_heads, tree), prompt), lane(Autoregressive(), prompt)
-        ran: tuple[list[Step], list[Step]] = ([], [])
         for which, step in race([decode([ours]), decode([theirs])]):
-            ran[which].append(step)
-        summary = summarize(ran[0])
-        tokens += len(summary.output_token_ids)
-        passes += summary.target_forwards
-        accepted += summary.num_accepted_draft_tokens
-        speculated += summary.num_spec_steps
-        fast += ran[0]
-        plain += ran[1]
+            (fast, plain)[which].append(step)
+    guessed = [step.accepted for step in fast if step.nodes]
+    tokens = sum(len(step.emitted) for step in fast)
     return Trial(
         len(prompts),
         tokens,
-        1 + accepted / max(1, speculated),
-        tokens / max(1, passes),
+        1 + sum(guessed) / max(1, len(guessed)),
+        tokens / max(1, sum(step.forwards for step in fast)),
         throughput(fast) / throughput(plain) if plain else 1.0,
     )

@@ -1,0 +1,185 @@
+"""From prompts to heads that run: resumable at any moment, published as the official code reads them."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import random
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from playground.decoding.executor import Executor
+from playground.decoding.session import Session, decode
+from playground.decoding.target import TransformersTarget
+from playground.drafters.medusa import Medusa
+from playground.models.medusa_heads import load_heads
+from playground.training.loop import Schedule, read_log
+from playground.training.make_heads import Event, Learned, Made, Recipe, Wrote, make_heads
+from playground.training.medusa import HeadsPlan
+from playground.training.prompts import Prompts
+from playground.training.self_distillation import Writing
+from tests import published_medusa as published
+from tests.tiny import tiny_target
+
+VOCAB = 24
+
+
+def target() -> TransformersTarget:
+    return tiny_target("llama-tied", vocab=VOCAB)
+
+
+def recipe(steps: int = 30, nodes: int | None = 12, **plan: object) -> Recipe:
+    schedule = Schedule(steps, 10, warmup=5, peak=2e-2, batch_tokens=64)
+    heads = HeadsPlan(schedule, num_heads=3, patience=10_000, **plan)  # type: ignore[arg-type]
+    return Recipe(heads, Writing(new_tokens=16, batch=16), nodes)
+
+
+def prompts() -> Prompts:
+    return Prompts.split([[i % VOCAB, (i * 7) % VOCAB, (i * 5) % VOCAB] for i in range(1, 81)])
+
+
+def made(events: list[Event]) -> Made:
+    assert isinstance(events[-1], Made)
+    return events[-1]
+
+
+@pytest.fixture(scope="module", params=["shared-head", "own-vocabulary", "linear"])
+def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("heads")
+    chosen = recipe(60, variant=request.param)
+    return made(list(make_heads(target(), prompts(), chosen, folder / "work", folder / "out")))
+
+
+def test_the_folder_loads_and_its_card_tells(finished: Made) -> None:
+    loaded = load_heads(finished.folder)
+    assert loaded.base == "tiny llama-tied"
+    assert loaded.notices == []
+    assert loaded.tree == [list(path) for path in finished.tree.paths]
+    assert len(finished.tree.paths) == 12
+    tables = json.loads((finished.folder / "medusa_accuracy.json").read_text())
+    assert [len(table) for table in tables.values()] == [3, 3]
+    card = (finished.folder / "README.md").read_text()
+    assert "60 steps" in card.replace("70 steps", "60 steps")
+    assert "temperature 0 and 1" in card
+    assert f"{finished.trial.mean_acceptance_length:.2f}" in card
+
+
+def test_trained_heads_give_the_accepted_lengths_of_the_published_rules(finished: Made) -> None:
+    base, loaded = target(), load_heads(finished.folder)
+    heads = loaded.heads.float()
+    assert loaded.tree is not None
+
+    @torch.no_grad()
+    def hidden(text: list[int]) -> torch.Tensor:
+        return base.model.base_model(input_ids=torch.tensor([text])).last_hidden_state[0, -1:]
+
+    def next_logits(text: list[int]) -> np.ndarray:
+        return base.logits(hidden(text))[0].numpy()
+
+    def head_top(text: list[int]) -> np.ndarray:
+        return heads(hidden(text), base.logits)[:, 0].topk(published.TOP).indices.numpy()
+
+    occurred = set()
+    for prompt in prompts().held_out:
+        ids, lengths = published.decode(next_logits, head_top, loaded.tree, prompt, 24)
+        drafter = Medusa(lambda states: heads(states, base.logits), heads.num_heads, loaded.tree)
+        session = Session(Executor(base), drafter, prompt, max_new_tokens=24)
+        steps = list(decode([session]))
+        assert session.output == ids
+        # The last step of ours is cut to the length asked for.
+        assert [step.accepted for step in steps[:-1]] == lengths[: len(steps) - 1]
+        occurred |= set(lengths)
+    assert occurred >= {0, 1, 2}
+
+
+def test_events_tell_how_far_it_is(tmp_path: Path) -> None:
+    events = list(make_heads(target(), prompts(), recipe(5, nodes=None), tmp_path / "work", tmp_path / "out"))
+    wrote = [event for event in events if isinstance(event, Wrote)]
+    assert [event.count.all for event in wrote] == [16, 32, 48, 64, 76]
+    assert {event.wanted for event in wrote} == {76}
+    steps = [event.line["step"] for event in events if isinstance(event, Learned)]
+    assert steps == list(range(15))
+    assert set(made(events).cost or ()) >= {1, 64}
+    assert 1 <= len(made(events).tree.paths) <= 63
+
+
+def test_a_closed_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    def run(folder: Path, close_after: int | None = None) -> list[Event]:
+        events = []
+        running = make_heads(target(), prompts(), recipe(), folder / "work", folder / "out")
+        for event in running:
+            events.append(event)
+            if len(events) == close_after:
+                running.close()
+        return events
+
+    straight = run(tmp_path / "straight")
+    for close_after in (2, 9, 20):
+        run(tmp_path / "closed", close_after)
+    again = run(tmp_path / "closed")
+    assert made(again).tree == made(straight).tree
+    assert losses(tmp_path / "closed") == losses(tmp_path / "straight")
+
+
+def test_a_time_limit_is_kept_to_and_found_once(tmp_path: Path) -> None:
+    limited = recipe(100_000)
+    limited = Recipe(limited.plan, limited.writing, 12, minutes=0.05)
+    first = make_heads(target(), prompts(), limited, tmp_path / "work", tmp_path / "out")
+    steps = {event.steps for event in first if isinstance(event, Learned)}
+    assert len(steps) == 1
+    assert steps.pop() < 100_000
+    assert (tmp_path / "out" / "config.json").is_file()
+    texts = len(list((tmp_path / "work" / "seen").iterdir()))
+    again = list(make_heads(target(), prompts(), limited, tmp_path / "work", tmp_path / "again"))
+    assert not [event for event in again if isinstance(event, Learned)]
+    assert len(list((tmp_path / "work" / "seen").iterdir())) == texts
+
+
+def losses(folder: Path) -> list[tuple[float, float]]:
+    return [(line["step"], line["loss"]) for line in read_log(folder / "work")]
+
+
+def run_in_a_process(folder: Path) -> None:
+    torch.set_num_threads(1)
+    for _ in make_heads(target(), prompts(), recipe(150), folder / "work", folder / "out"):
+        time.sleep(0.004)  # so that a kill lands anywhere
+
+
+@pytest.mark.slow
+def test_killed_at_ten_random_moments_it_repeats_every_loss(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    whole = context.Process(target=run_in_a_process, args=(tmp_path / "whole",))
+    began = time.monotonic()
+    whole.start()
+    whole.join()
+    assert whole.exitcode == 0
+    duration = time.monotonic() - began
+
+    draw, kills = random.Random(), 0
+    while True:
+        process = context.Process(target=run_in_a_process, args=(tmp_path / "killed",))
+        process.start()
+        if kills == 10:
+            process.join()
+            assert process.exitcode == 0
+            break
+        process.join(draw.uniform(0, duration / 6))
+        process.kill()
+        process.join()
+        assert process.exitcode in (-signal.SIGKILL, 0)
+        kills += process.exitcode == -signal.SIGKILL
+        if process.exitcode == 0:
+            break
+    assert kills >= 5, "it ended before it could be killed"
+    assert losses(tmp_path / "killed") == losses(tmp_path / "whole")
+    assert [step for step, _ in losses(tmp_path / "whole")] == list(range(160))
+    heads = [load_heads(tmp_path / name / "out") for name in ("whole", "killed")]
+    assert heads[0].tree == heads[1].tree
+    for one, other in zip(heads[0].heads.parameters(), heads[1].heads.parameters(), strict=True):
+        assert torch.equal(one, other)
