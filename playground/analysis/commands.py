@@ -112,5 +112,28 @@ def measure_batches(
         html.write_text(batch_figure(points, method).to_html(), encoding="utf-8")
 
 
+@app.command()
+def advise(
+    target: Annotated[float, typer.Option(help="Size of the model, in billions of parameters.")],
+    draft: Annotated[float | None, typer.Option(help="Size of a smaller model with the same tokenizer.")] = None,
+    heads: Annotated[bool, typer.Option("--heads", help="There are Medusa heads for the model.")] = False,
+    may_train: Annotated[bool, typer.Option("--may-train", help="Something may be trained.")] = False,
+    batch: Annotated[int, typer.Option(help="Sequences that share a pass.")] = 1,
+    gpu: Annotated[bool, typer.Option("--gpu/--cpu", help="Where it runs.")] = True,
+    repeats: Annotated[
+        bool, typer.Option("--repeats", help="Answers copy from their prompts: summaries, edits.")
+    ] = False,
+    alpha: Annotated[float | None, typer.Option(help="Chance that a drafted token is accepted, if measured.")] = None,
+    measured: Annotated[Path | None, typer.Option(help="report.json of a benchmark made here.")] = None,
+) -> None:
+    """Which method to use with which settings, and why: rules, formulas, published results, and what was measured."""
+    from playground.analysis.advisor import Situation, read_measured, to_markdown
+    from playground.analysis.advisor import advise as find_advice
+
+    have = Situation(target, draft, heads, may_train, batch, gpu, repeats, alpha)
+    rows = read_measured(measured) if measured is not None else {}
+    print(to_markdown(find_advice(have, rows), rows))
+
+
 def _progress(message: str, fraction: float | None = None) -> None:
     print(message if fraction is None else f"{message} {fraction:.0%}", file=sys.stderr)
