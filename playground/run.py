@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 import torch
 
-from playground.decoding.codec import JSON
 from playground.decoding.executor import Executor
-from playground.decoding.gate import Gate
 from playground.decoding.sampling import Sampling
-from playground.decoding.session import Session, decode, race
+from playground.decoding.session import Session, race
 from playground.decoding.trace import Lane, Step, Summary, Trace, Value, summarize
 from playground.errors import UserError
-from playground.methods import NEEDS, LaneModels, Method, get_method
+from playground.lanes import LocalLane, RunningLane
+from playground.methods import METHODS, NEEDS, LaneModels, Method
 from playground.models.catalog import Catalog, Parts, load_catalog
 from playground.models.loading import LoadedModel
 from playground.models.medusa_trees import Tree, load_tree, preset_for
 from playground.models.pairing import Finding, check_heads, check_pair, check_prompting, shared_vocab
 from playground.models.sources import Source
 from playground.models.store import LeasedHeads, ModelStore
-from playground.models.text import Pieces, StopStrings, TextStream, encode_prompt
+from playground.models.text import StopStrings, encode_prompt, is_chat
+from playground.remote.lane import VLLM, RemoteLane
+from playground.remote.servers import allowed_server
+from playground.settings import LaneKind, Settings
 
 MOST_LANES = 8
 WARM_TOKENS = 8  # read and written before the clocks start, so that no lane pays for first calls
@@ -75,62 +77,36 @@ class RunSpec:
         return Sampling(self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty, self.seed)
 
 
-class _Lane:
-    """The sequences of one lane, and the labels of their tokens."""
-
-    def __init__(
-        self, sessions: Sequence[Session], warm: Session, pieces: Pieces, stop: Sequence[str], gate: Gate
-    ) -> None:
-        self.sessions, self.warm, self.gate, self.pieces = sessions, warm, gate, pieces
-        self.streams = [TextStream(pieces, continues=True, stops=stop) for _ in sessions]
-        self.known: set[int] = set()
-
-    def label(self, step: Step) -> None:
-        stream = self.streams[step.row]
-        for token, text in zip(step.emitted, stream.push([token.token for token in step.emitted]), strict=True):
-            token.text = text
-        if step.finish and step.emitted:
-            step.emitted[-1].text += stream.finish()
-        new = set(_mentioned(step)) - self.known
-        self.known |= new
-        step.pieces = {token: self.pieces.piece(token) for token in sorted(new)}
-
-
 class Run:
     """A run under way: iterate it for (lane, Step) as they happen; `trace` grows along. Close it to free its models.
 
-    Steps come labelled: `Emitted.text` holds the pieces of the running text, `Step.pieces` a label for every token id
-    that the lane mentions for the first time.
+    What a server tells only at the end of its reply is filled in there, also in Steps that were handed out before: the
+    trace is right when the run is over.
     """
 
-    def __init__(self, trace: Trace, lanes: Sequence[_Lane], held: ExitStack) -> None:
+    def __init__(self, trace: Trace, lanes: Sequence[RunningLane], held: ExitStack) -> None:
         self.trace, self._lanes, self._held = trace, lanes, held
-        self._cold = list(reversed(lanes))
-
-    def warm(self) -> None:
-        """Write some tokens with every lane, so that none pays for first calls; iterating does it if nobody did."""
-        while self._cold:
-            for _ in decode([self._cold[-1].warm], self._cold[-1].gate):
-                pass
-            self._cold.pop()
+        self._cold = list(lanes)
 
     def __iter__(self) -> Iterator[tuple[int, Step]]:
         """Race the lanes, each warmed first. A lane that fails ends alone; the error is raised when all have ended."""
+        return (event for event in self.live() if event is not None)
+
+    def live(self) -> Iterator[tuple[int, Step] | None]:
+        """As iteration, and None from time to time while all lanes wait: whoever shows the run can leave it there."""
         self.warm()
         failures: list[str] = []
-        for lane, step in race([self._guarded(at, failures) for at in range(len(self._lanes))]):
-            self._lanes[lane].label(step)
-            self.trace.order.append((lane, step))
-            yield lane, step
+        for event in race([_guarded(lane, failures) for lane in self._lanes]):
+            if event is not None:
+                self.trace.order.append(event)
+            yield event
         if failures:
             raise UserError(" ".join(failures))
 
-    def _guarded(self, lane: int, failures: list[str]) -> Iterator[Step]:
-        try:
-            yield from decode(self._lanes[lane].sessions, self._lanes[lane].gate)
-        except UserError as error:
-            failures.append(f"{self.trace.lanes[lane].title}: {error}")
-            self.trace.lanes[lane].notices.append(str(error))
+    def warm(self) -> None:
+        """Warm the lanes, so that none pays for first calls. Iteration does it; doing it twice does nothing."""
+        while self._cold:
+            self._cold.pop(0).warm()
 
     def __enter__(self) -> Self:
         return self
@@ -160,20 +136,13 @@ def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, a
         raise UserError(f"A run has 1 to {MOST_LANES} lanes; this one has {len(spec.lanes)}.")
     if spec.max_new_tokens < 1:
         raise UserError(f"max_new_tokens is {spec.max_new_tokens}; ask for at least 1.")
-    catalog, sampling = catalog or load_catalog(), spec.sampling
-    asked = []
-    for lane in spec.lanes:
-        method = get_method(lane.method)
-        hybrid = "draft_heads" in method.needs
-        parts = catalog.parts(lane.target, lane.draft, lane.heads, lane.draft_heads, hybrid, allow_local)
-        for need in sorted(method.needs):
-            if getattr(parts, need) is None:
-                raise UserError(f"{method.title} {NEEDS[need]} {lane.target!r} comes without.")
-        asked.append((method, method.check(lane.settings), parts))
+    catalog = catalog or load_catalog()
+    _ = spec.sampling  # raises for what cannot be sampled from
+    plans = [_plan(spec, lane, catalog, allow_local) for lane in spec.lanes]
     with ExitStack() as held:
-        lanes = [_open_lane(spec, sampling, *one, store, held) for one in asked]
+        lanes = [plan(store, held) for plan in plans]
         trace = Trace(
-            [header for header, _ in lanes],
+            [lane.header for lane in lanes],
             machine=machine(),
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
             max_new_tokens=spec.max_new_tokens,
@@ -181,25 +150,66 @@ def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, a
             chat=spec.chat,
             system=spec.system,
             companions=list(spec.companions),
-            earlier=list(spec.earlier),
         )
-        return Run(trace, [lane for _, lane in lanes], held.pop_all())
+        return Run(trace, lanes, held.pop_all())
 
 
-def _open_lane(
-    spec: RunSpec,
-    sampling: Sampling,
-    method: Method,
-    settings: dict[str, Value],
-    parts: Parts,
-    store: ModelStore,
-    held: ExitStack,
-) -> tuple[Lane, _Lane]:
+def _guarded(lane: RunningLane, failures: list[str]) -> Iterator[Step | None]:
+    try:
+        yield from lane.steps()
+    except UserError as error:
+        failures.append(f"{lane.header.title}: {error}")
+        lane.header.notices.append(str(error))
+
+
+Plan: TypeAlias = Callable[[ModelStore, ExitStack], RunningLane]
+"""Opens a lane: leases what it needs, to be given back when the stack is closed."""
+
+
+def _plan(spec: RunSpec, lane: LaneSpec, catalog: Catalog, allow_local: bool) -> Plan:
+    """How to open `lane`, found right before anything is loaded or asked for."""
+    kind = get_kind(lane.method)
+    settings = kind.check(lane.settings)
+    if not isinstance(kind, Method):
+        return _plan_remote(spec, settings, allow_local)
+    hybrid = "draft_heads" in kind.needs
+    parts = catalog.parts(lane.target, lane.draft, lane.heads, lane.draft_heads, hybrid, allow_local)
+    for need in sorted(kind.needs):
+        if getattr(parts, need) is None:
+            raise UserError(f"{kind.title} {NEEDS[need]} {lane.target!r} comes without.")
+    return lambda store, held: _open_local(spec, kind, settings, parts, store, held)
+
+
+def _plan_remote(spec: RunSpec, settings: Settings, allow_local: bool) -> Plan:
+    if not allow_local:
+        raise UserError("This page is open to strangers and talks to no servers. Run the playground on your machine.")
+    lane = RemoteLane(
+        allowed_server(str(settings["server"])),
+        spec.prompt,
+        spec.sampling,
+        spec.max_new_tokens,
+        model=str(settings["model"]),
+        stop=spec.stop,
+        chat=spec.chat,
+        system=spec.system,
+    )
+
+    def opened(store: ModelStore, held: ExitStack) -> RunningLane:
+        held.callback(lane.cancel)
+        return lane
+
+    return opened
+
+
+def _open_local(
+    spec: RunSpec, method: Method, settings: dict[str, Value], parts: Parts, store: ModelStore, held: ExitStack
+) -> RunningLane:
     def lease(source: Source) -> LoadedModel:
         return held.enter_context(store.lease(source, spec.dtype, spec.device))
 
     target = lease(parts.target)
     draft = lease(parts.draft) if "draft" in method.needs and parts.draft else None
+    sampling = spec.sampling
     names, notices = {"target": target.name}, _told(check_prompting(target))
     models = LaneModels(target.target)
     if draft is not None:
@@ -242,7 +252,6 @@ def _open_lane(
     sessions = [session(executor, row, prompt, spec.max_new_tokens) for row, prompt in enumerate(prompts)]
     warm = session(Executor(target.target), 0, prompts[0][-WARM_TOKENS:], WARM_TOKENS)
     notices += sessions[0].drafter.notices
-    lane = _Lane(sessions, warm, target.pieces, spec.stop, store.gate(target.target.device))
     header = Lane(
         method=method.id,
         title=method.title,
@@ -255,9 +264,23 @@ def _open_lane(
         prompt=spec.prompt,
         dtype=str(target.model.dtype).removeprefix("torch."),
         device=str(target.target.device),
+        chat=is_chat(target.tokenizer, spec.prompt, spec.chat),
         notices=list(dict.fromkeys(notices)),
     )
-    return header, lane
+    return LocalLane(header, sessions, warm, target.pieces, spec.stop, store.gate(target.target.device))
+
+
+def lane_kinds() -> dict[str, LaneKind]:
+    """What a lane may be, by id: the methods that run here, and a server."""
+    return {**METHODS, VLLM.id: VLLM}
+
+
+def get_kind(name: str) -> LaneKind:
+    """What a lane of this id is, or UserError with the ids there are."""
+    kinds = lane_kinds()
+    if name not in kinds:
+        raise UserError(f"There is no method called {name!r}. Methods: {', '.join(kinds)}.")
+    return kinds[name]
 
 
 def _told(findings: Sequence[Finding]) -> list[str]:
@@ -288,27 +311,3 @@ def _processor() -> str:
 def _own_tree(heads: LeasedHeads) -> Tree:
     """The tree that came with the heads, else the published one for their base model."""
     return heads.loaded.tree or load_tree(preset_for(heads.loaded.base))
-
-
-def _mentioned(step: Step) -> Iterator[int]:
-    """Token ids of a step. Every whole number in a list of the view counts: one label too many costs a few bytes."""
-    yield from (node.token for node in step.nodes)
-    yield from (token.token for token in step.emitted)
-    for visited in step.detail:
-        yield from (token for token, _ in (*visited.p, *visited.q, *visited.residual))
-    for child in step.children:
-        yield from _mentioned(child)
-    yield from _listed(step.view)
-
-
-def _listed(value: JSON) -> Iterator[int]:
-    if isinstance(value, dict):
-        for item in value.values():
-            if isinstance(item, dict | list):
-                yield from _listed(item)
-    elif isinstance(value, list):
-        for item in value:
-            if isinstance(item, dict | list):
-                yield from _listed(item)
-            elif type(item) is int and item >= 0:
-                yield item

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from time import perf_counter
+from time import perf_counter, sleep
+from typing import overload
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from playground.decoding.tree import TokenTree
 from playground.errors import UserError
 
 PREFILL_CHUNK = 512
+IDLE_SECONDS = 0.01  # between two looks at lanes that all wait for something outside
 WIDEST = 128  # rows of a pass for which room is reserved; a wider pass lets the cache grow
 
 
@@ -270,17 +272,35 @@ def decode(sessions: Sequence[Session], gate: AbstractContextManager[object] | N
         waited = 0.0 if steps else waited
 
 
-def race(lanes: Sequence[Iterator[Step]]) -> Iterator[tuple[int, Step]]:
-    """Always advance the lane whose own clock is lowest: each lane's time is its own and it looks live."""
+@overload
+def race(lanes: Sequence[Iterator[Step]]) -> Iterator[tuple[int, Step]]: ...
+
+
+@overload
+def race(lanes: Sequence[Iterator[Step | None]]) -> Iterator[tuple[int, Step] | None]: ...
+
+
+def race(lanes: Sequence[Iterator[Step | None]]) -> Iterator[tuple[int, Step] | None]:
+    """Always advance the lane whose own clock is lowest: each lane's time is its own and it looks live.
+
+    A lane may yield None: it waits for something outside, and it is the next one's turn. Where all of them wait, so
+    does the race, and says so with a None of its own from time to time.
+    """
     clocks = dict.fromkeys(range(len(lanes)), 0.0)
     while clocks:
-        lane = min(clocks, key=lambda at: (clocks[at], at))
-        step = next(lanes[lane], None)
-        if step is None:
-            del clocks[lane]
+        for lane in sorted(clocks, key=lambda at: (clocks[at], at)):
+            try:
+                step = next(lanes[lane])
+            except StopIteration:
+                del clocks[lane]
+                break
+            if step is not None:
+                clocks[lane] += step.seconds.own
+                yield lane, step
+                break
         else:
-            clocks[lane] += step.seconds.own
-            yield lane, step
+            yield None
+            sleep(IDLE_SECONDS)
 
 
 def _nodes(proposal: Proposal) -> list[Node]:

@@ -113,12 +113,33 @@ class Visited:
 
 
 @dataclass(slots=True)
+class Counts:
+    """What was proposed and accepted in a whole sequence, in vLLM's names and with its formulas. None: not told.
+
+    `source` is "steps" where the steps were counted here, "request" for the metrics of a server's reply, "counters"
+    for the difference of the server's Prometheus counters before and after the request.
+    """
+
+    num_spec_steps: Count
+    num_draft_tokens: Count
+    num_accepted_draft_tokens: Count
+    mean_acceptance_length: float | None = None
+    draft_acceptance_rate: float | None = None
+    acceptance_histogram: list[Count] | None = None
+    num_spec_tokens: Count | None = None
+    per_step_accepted: list[Count] | None = None
+    per_step_drafted: list[Count] | None = None
+    source: str = "request"
+
+
+@dataclass(slots=True)
 class Step:
     """What one pass of the target did for one sequence.
 
     `forwards` counts the target forwards spent, 1 plus those of the prefill in the first step. `rows` is the number
     of token rows in the pass, `side_rows` those that were not verified. `batch` sequences shared the pass and its
-    time is split evenly among them. `finish` is set on the last step. `pieces` labels ids not seen before.
+    time is split evenly among them. `finish` is set on the last step. `pieces` labels ids not seen before. `counts` is
+    set on the last step of a server's reply.
     """
 
     index: Count
@@ -138,6 +159,7 @@ class Step:
     children: list[Step] = field(default_factory=list)
     detail: list[Visited] = field(default_factory=list)
     pieces: dict[Count, str] = field(default_factory=dict)
+    counts: Counts | None = None
 
     @property
     def accepted(self) -> int:
@@ -169,19 +191,20 @@ class Summary:
 
     mean_acceptance_length = 1 + accepted / speculative steps; draft_acceptance_rate = accepted / proposed.
     tokens_per_target_pass = emitted / target_forwards, the prefill's forwards counted.
+    The first group is None where a server tells neither steps nor counts.
     acceptance_histogram[n] counts the speculative steps that accepted n tokens, up to the deepest proposal.
     seconds is what the sequence took (prefill counted, waiting for the device not), tokens_per_second = emitted /
     seconds; in a batch that is the rate of one row.
     """
 
-    num_spec_steps: int
-    num_draft_tokens: int
-    num_accepted_draft_tokens: int
+    num_spec_steps: int | None
+    num_draft_tokens: int | None
+    num_accepted_draft_tokens: int | None
     mean_acceptance_length: float | None
     draft_acceptance_rate: float | None
-    acceptance_histogram: list[int]
-    per_step_accepted: list[int]
-    per_step_drafted: list[int]
+    acceptance_histogram: list[int] | None
+    per_step_accepted: list[int] | None
+    per_step_drafted: list[int] | None
     per_step_emitted: list[int]
     target_forwards: int
     tokens_per_target_pass: float
@@ -193,16 +216,44 @@ class Summary:
 
 def summarize(steps: Sequence[Step]) -> Summary:
     """Totals over the steps of one sequence, in order. Ratios with nothing to divide by are None."""
+    counts = _counts(steps)
+    output = [token.token for step in steps for token in step.emitted]
+    forwards = sum(step.forwards for step in steps)
+    if counts is not None:  # a server may send several passes at once; each gives one token that was not proposed
+        forwards = max(forwards, len(output) - counts.num_accepted_draft_tokens)
+    seconds = sum(step.seconds.elapsed for step in steps)
+    return Summary(
+        num_spec_steps=counts.num_spec_steps if counts else None,
+        num_draft_tokens=counts.num_draft_tokens if counts else None,
+        num_accepted_draft_tokens=counts.num_accepted_draft_tokens if counts else None,
+        mean_acceptance_length=counts.mean_acceptance_length if counts else None,
+        draft_acceptance_rate=counts.draft_acceptance_rate if counts else None,
+        acceptance_histogram=counts.acceptance_histogram if counts else None,
+        per_step_accepted=counts.per_step_accepted if counts else None,
+        per_step_drafted=counts.per_step_drafted if counts else None,
+        per_step_emitted=[len(step.emitted) for step in steps],
+        target_forwards=forwards,
+        tokens_per_target_pass=len(output) / forwards if forwards else 0.0,
+        seconds=seconds,
+        tokens_per_second=len(output) / seconds if seconds else 0.0,
+        output_token_ids=output,
+        finish_reason=steps[-1].finish if steps else None,
+    )
+
+
+def _counts(steps: Sequence[Step]) -> Counts | None:
+    """What a server counted, or else what the steps say; None where they do not know either."""
+    if steps and steps[-1].counts is not None:
+        return steps[-1].counts
+    if any(token.status is Status.UNKNOWN for step in steps for token in step.emitted):
+        return None
     speculative = [step for step in steps if step.nodes]
     accepted = [step.accepted for step in speculative]
     drafted = [step.drafted for step in speculative]
-    output = [token.token for step in steps for token in step.emitted]
-    forwards = sum(step.forwards for step in steps)
-    seconds = sum(step.seconds.elapsed for step in steps)
     histogram = [0] * (max((step.depth for step in speculative), default=-1) + 1)
     for count in accepted:
         histogram[count] += 1
-    return Summary(
+    return Counts(
         num_spec_steps=len(speculative),
         num_draft_tokens=sum(drafted),
         num_accepted_draft_tokens=sum(accepted),
@@ -211,13 +262,7 @@ def summarize(steps: Sequence[Step]) -> Summary:
         acceptance_histogram=histogram,
         per_step_accepted=accepted,
         per_step_drafted=drafted,
-        per_step_emitted=[len(step.emitted) for step in steps],
-        target_forwards=forwards,
-        tokens_per_target_pass=len(output) / forwards if forwards else 0.0,
-        seconds=seconds,
-        tokens_per_second=len(output) / seconds if seconds else 0.0,
-        output_token_ids=output,
-        finish_reason=steps[-1].finish if steps else None,
+        source="steps",
     )
 
 
@@ -232,7 +277,10 @@ Value: TypeAlias = str | int | float | bool
 
 @dataclass(slots=True)
 class Lane:
-    """Who ran. `lossless` is what the method promises of its output: 'ids', 'distribution', 'lossy', or 'unknown'."""
+    """Who ran. `lossless` is what the method promises of its output: 'ids', 'distribution', 'lossy', or 'unknown'.
+
+    `chat` says that the prompt went through the chat template.
+    """
 
     method: str
     title: str
@@ -245,6 +293,7 @@ class Lane:
     prompt: str = ""
     dtype: str = "float32"
     device: str = "cpu"
+    chat: bool = False
     notices: list[str] = field(default_factory=list)
 
 

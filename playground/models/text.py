@@ -15,6 +15,7 @@ from typing import cast
 from transformers import PreTrainedTokenizerBase
 
 from playground.errors import UserError
+from playground.models.strangers import reading
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
@@ -142,6 +143,11 @@ class StopStrings:
         return None
 
 
+def is_chat(tokenizer: PreTrainedTokenizerBase, text: str, chat: bool | None) -> bool:
+    """Whether a prompt goes through the chat template; `chat` None means: where there is one, and a text."""
+    return tokenizer.chat_template is not None and bool(text) if chat is None else chat
+
+
 def encode_prompt(
     tokenizer: PreTrainedTokenizerBase,
     text: str,
@@ -166,8 +172,7 @@ def encode_prompt(
             raise UserError(
                 f"The prompt holds something that is no Unicode text at character {error.start}."
             ) from error
-    if chat is None:
-        chat = tokenizer.chat_template is not None and bool(text)
+    chat = is_chat(tokenizer, text, chat)
     if system and not chat:
         raise UserError("A system prompt needs the chat template: switch it on, or leave the system prompt out.")
     if not text:
@@ -191,12 +196,10 @@ def _encode_chat(
     turns = [{"role": "user" if at % 2 == 0 else "assistant", "content": text} for at, text in enumerate(said)]
     if system:
         turns.insert(0, {"role": "system", "content": system})
-    try:
+    with reading("The model's chat template refuses this prompt"):
         ids = tokenizer.apply_chat_template(
             turns, add_generation_prompt=True, sanitize_control_tokens=not allow_special, return_dict=False
         )
-    except Exception as error:  # a template is a stranger's program and can raise anything
-        raise UserError(f"The model's chat template refuses this prompt: {error}") from error
     return cast("list[int]", ids)
 
 

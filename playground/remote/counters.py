@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from playground.remote.vllm_reply import Counts
+from playground.decoding.trace import Counts
 
 Reading = Mapping[tuple[str, str], float]
 """Counter name and draft position ("" where there is none) to value, summed over the server's engines."""

@@ -1,8 +1,8 @@
 """The remote lane: a vLLM server on the network as one more lane, on arrival times.
 
 A thread of its own reads the server's events and stamps them as they come, so that a lane that computes here does not
-make the server look slow. The lane is an iterator of Steps like `decode`; closing it closes the connection, upon which
-vLLM aborts the request.
+make the server look slow. The lane is an iterator of Steps like `decode`, with a None whenever there is none yet;
+closing it closes the connection, upon which vLLM aborts the request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from time import perf_counter
 
 import anyio
@@ -22,14 +22,26 @@ from anyio.from_thread import start_blocking_portal
 
 from playground.decoding.codec import JSON
 from playground.decoding.sampling import Sampling
-from playground.decoding.trace import Lane, Step
+from playground.decoding.trace import Counts, Lane, Step
 from playground.errors import UserError
 from playground.remote.counters import Reading, counts_between, read_counters
 from playground.remote.servers import KEY, Server
 from playground.remote.sse import EventParser
-from playground.remote.vllm_reply import PASSES, TIMES, Counts, StepBuilder, server_counts
+from playground.remote.vllm_reply import PASSES, TIMES, StepBuilder, token_ids
+from playground.settings import LaneKind, Setting
 
 LARGEST_PAGE = 4 << 20
+
+VLLM = LaneKind(
+    "vllm",
+    "vLLM server",
+    "A vLLM server on the network, with whatever it speculates by; on arrival times.",
+    (
+        Setting("server", "text", "http://localhost:8000", "Its base address, before /v1."),
+        Setting("model", "text", "", "The model's name on the server; empty takes the only one there is."),
+    ),
+    note="Whoever runs the playground lists the servers that it may talk to in SPECPLAY_REMOTE_HOSTS.",
+)
 
 REFUSALS = {
     401: f"it wants a key. Whoever runs the playground sets it in the environment variable {KEY}.",
@@ -51,10 +63,11 @@ class Patience:
 
 
 class RemoteLane:
-    """One request to a vLLM server, to be run once. `lane` is its header, complete when the first Step comes.
+    """One request to a vLLM server, to be run once. `header` is complete when the run is over.
 
-    `prompt` is a list of token ids, or text for the server's own tokenizer. `model` None takes the only model that
-    the server has. Where to end is the server's business: it knows `stop` and its end-of-sequence tokens.
+    `prompt` is a list of token ids, or text for the server's own tokenizer: through its chat template if `chat`, which
+    None leaves to whether it has one. `model` "" takes the only model that the server has. Where to end is the
+    server's business: it knows `stop` and its end-of-sequence tokens.
     """
 
     def __init__(
@@ -64,19 +77,26 @@ class RemoteLane:
         sampling: Sampling,
         max_new_tokens: int,
         *,
-        model: str | None = None,
+        model: str = "",
         stop: Sequence[str] = (),
+        chat: bool | None = False,
+        system: str | None = None,
         patience: Patience | None = None,
     ) -> None:
         self.server, self.model, self.patience = server, model, patience or Patience()
         self.sampling, self.max_new_tokens, self.stop = sampling, max_new_tokens, list(stop)
         self.prompt = prompt if isinstance(prompt, str) else list(prompt)
-        _check_text([*self.stop, self.prompt] if isinstance(self.prompt, str) else self.stop)
-        self.lane = Lane(
-            method="vllm",
-            title=f"vLLM at {server.name}",
-            settings={"server": server.name},
-            models={"target": model or ""},
+        self.chat, self.system = chat, system
+        _check_text([*self.stop, system or "", self.prompt if isinstance(self.prompt, str) else ""])
+        if not self.prompt:
+            raise UserError("The prompt is empty: type something to continue from.")
+        if system and chat is False:
+            raise UserError("A system prompt needs the chat template: switch it on, or leave the system prompt out.")
+        self.header = Lane(
+            method=VLLM.id,
+            title=f"vLLM at {server.host}",
+            settings={"server": server.name, "model": model},
+            models={"target": model},
             sampling=asdict(sampling),
             lossless="unknown",
             prompt_ids=[] if isinstance(self.prompt, str) else self.prompt,
@@ -92,10 +112,13 @@ class RemoteLane:
     @property
     def counts(self) -> Counts | None:
         """What the server counted, once the run is over; None if it did not tell."""
-        return server_counts(self._builder.steps)
+        return self._builder.steps[-1].counts if self._builder.steps else None
 
-    def steps(self) -> Iterator[Step]:
-        """The Steps as they arrive, one event late: each with the seconds since the one before.
+    def warm(self) -> None:
+        """A server is warm or it is not: what it does first is what it does."""
+
+    def steps(self) -> Iterator[Step | None]:
+        """The Steps as they arrive, one event late: each with the seconds since the one before. None: none is there.
 
         Roles are filled in when the last one comes, also in those that were handed out before.
 
@@ -105,7 +128,14 @@ class RemoteLane:
         with start_blocking_portal() as portal:
             self._reader = reader = portal.start_task_soon(self._read)
             try:
-                while (step := self._ready.get()) is not None:
+                while True:
+                    try:
+                        step = self._ready.get_nowait()
+                    except Empty:
+                        yield None
+                        continue
+                    if step is None:
+                        break
                     yield step
                 reader.result()
             except CancelledError:
@@ -135,7 +165,7 @@ class RemoteLane:
             raise UserError(f"The connection to {self.server.name} broke: {self._ended()}") from error
         finally:
             last = builder.close()
-            self.lane.notices += builder.notices
+            self.header.notices += builder.notices
             if last is not None:
                 self._ready.put(last)
             self._ready.put(None)
@@ -144,8 +174,9 @@ class RemoteLane:
         builder = self._builder
         async with self._client() as client:
             model = self.model or await self._only_model(client)
+            prompt = await self._encoded(client, model)
             before = await self._counters(client, model)
-            async with self._answer(client, "POST", "v1/completions", self._request(model)) as (response, sent):
+            async with self._answer(client, "POST", "v1/completions", self._request(model, prompt)) as (response, sent):
                 await self._check(response)
                 parser = EventParser()
                 async for chunk in response.aiter_raw():
@@ -153,8 +184,8 @@ class RemoteLane:
                     for data in parser.feed(chunk):
                         step = builder.add(self.server.hide(data), at)
                         if builder.prompt_ids is not None:
-                            self.lane.prompt_ids = builder.prompt_ids
-                        self.lane.models["target"] = builder.model or model
+                            self.header.prompt_ids = builder.prompt_ids
+                        self.header.models["target"] = builder.model or model
                         if step is not None:
                             self._ready.put(step)
             if not builder.complete:
@@ -235,11 +266,28 @@ class RemoteLane:
             await anyio.sleep(0.2)  # the server counts shortly after it has answered
         return None
 
-    def _request(self, model: str) -> dict[str, JSON]:
+    async def _encoded(self, client: httpx.AsyncClient, model: str) -> str | list[int]:
+        """The prompt as the server is to have it: a chat as the ids that its own template makes of the turns."""
+        if not isinstance(self.prompt, str) or self.chat is False:
+            return self.prompt
+        turns: list[JSON] = [{"role": "system", "content": self.system}] if self.system else []
+        turns.append({"role": "user", "content": self.prompt})
+        body: dict[str, JSON] = {"model": model, "messages": turns, "add_generation_prompt": True}
+        async with self._answer(client, "POST", "tokenize", body) as (response, _):
+            if response.status_code == 200:
+                self.header.chat = True
+                return _tokens(await _body(response, LARGEST_PAGE))
+            refusal = await self._refusal(response)
+        if self.chat or self.system:
+            raise UserError(f"The server makes no chat of this prompt. {refusal}")
+        self.header.notices.append(f"The prompt went to the server as it stands, without a chat template. {refusal}")
+        return self.prompt
+
+    def _request(self, model: str, prompt: str | list[int]) -> dict[str, JSON]:
         chosen = self.sampling
         return {
             "model": model,
-            "prompt": [*self.prompt] if isinstance(self.prompt, list) else self.prompt,
+            "prompt": prompt if isinstance(prompt, str) else [*prompt],
             "max_tokens": self.max_new_tokens,
             "temperature": chosen.temperature,
             "top_k": chosen.top_k,
@@ -292,6 +340,14 @@ def _check_text(texts: Sequence[str]) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise UserError(f"The text {text[:40]!r} holds something that is no Unicode text.") from error
+
+
+def _tokens(page: bytes) -> list[int]:
+    try:
+        told = json.loads(page)["tokens"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError("The server's /tokenize tells no tokens. Is this the address of a vLLM server?") from error
+    return token_ids(told)
 
 
 async def _body(response: httpx.Response, most: int) -> bytes:

@@ -29,6 +29,11 @@ class Server:
         """What people may see of it: scheme, host, port, path."""
         return str(self.url).rstrip("/")
 
+    @property
+    def host(self) -> str:
+        """Host and port."""
+        return self.url.netloc.decode()
+
     def hide(self, text: str) -> str:
         """`text` without the key, should the server have echoed it. Stand-ins such as EMPTY are no secret."""
         return text.replace(self.key, "[key]") if self.key and len(self.key) >= SHORTEST_SECRET else text

@@ -10,44 +10,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 
 from playground.decoding.codec import JSON, decode_value
-from playground.decoding.trace import Emitted, Lane, Seconds, Status, Step, Trace
+from playground.decoding.trace import Counts, Emitted, Lane, Seconds, Status, Step, Trace
 from playground.errors import UserError
 from playground.remote.sse import EventParser
 
 UNTOLD = "the server does not tell what it proposed"
 TIMES = "Wall clock: a step's time is the time between two arrivals, with network and queue."
-PASSES = "The server does not tell how many passes it made; each of its events counts as one."
+PASSES = "The server does not tell its passes: its events are counted, and by its own counts those that came as one."
 NO_TIMES = "A stored reply holds no times."
-
-
-@dataclass(slots=True)
-class Counts:
-    """What the server counted, in vLLM's names and with its formulas; None where it does not tell.
-
-    `source` is "request" for the reply's own metrics, "counters" for the difference of the server's Prometheus
-    counters before and after the request.
-    """
-
-    num_spec_steps: int
-    num_draft_tokens: int
-    num_accepted_draft_tokens: int
-    mean_acceptance_length: float | None = None
-    draft_acceptance_rate: float | None = None
-    acceptance_histogram: list[int] | None = None
-    num_spec_tokens: int | None = None
-    per_step_accepted: list[int] | None = None
-    per_step_drafted: list[int] | None = None
-    source: str = "request"
-
-
-def server_counts(steps: Sequence[Step]) -> Counts | None:
-    """The server's own counts of a run, kept in its last step; None if it told none."""
-    told = steps[-1].view.get("server") if steps else None
-    return None if told is None else decode_value(Counts, told, "the server's counts")
 
 
 class StepBuilder:
@@ -96,7 +70,7 @@ class StepBuilder:
         """The last Step, once no more events come; roles are filled in all Steps where the counts settle them."""
         if self.counts is not None and self.steps:
             self._settle(self.counts)
-            self.steps[-1].view["server"] = asdict(self.counts)
+            self.steps[-1].counts = self.counts
         return self.steps[-1] if self.steps else None
 
     def _read_header(self, event: dict[str, JSON]) -> None:
@@ -110,8 +84,8 @@ class StepBuilder:
         if not isinstance(choice, dict):
             raise UserError(f"The server sent a choice that is no object: {_short(choice)}. Is this a vLLM server?")
         if self.prompt_ids is None and choice.get("prompt_token_ids") is not None:
-            self.prompt_ids = _ids(choice["prompt_token_ids"])
-        ids, text = _ids(choice.get("token_ids")), _text(choice.get("text"))
+            self.prompt_ids = token_ids(choice["prompt_token_ids"])
+        ids, text = token_ids(choice.get("token_ids")), _text(choice.get("text"))
         before = self.steps[-1] if self.steps else None
         if ids:
             self._tokens += len(ids)
@@ -287,7 +261,8 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _ids(value: JSON) -> list[int]:
+def token_ids(value: JSON) -> list[int]:
+    """Token ids as the server tells them. Raises UserError for anything else."""
     if value is None:
         raise UserError(
             "The server does not tell token ids. This needs a vLLM server that knows `return_token_ids` on "

@@ -1,7 +1,7 @@
 """Counters of the whole server become those of one request only where nothing else can be in them."""
 
+from playground.decoding.trace import Counts
 from playground.remote.counters import counts_between, read_counters
-from playground.remote.vllm_reply import Counts
 
 PAGE = """\
 # HELP vllm:spec_decode_num_drafts_total Number of spec decoding drafts.

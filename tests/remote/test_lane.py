@@ -3,7 +3,6 @@
 import io
 import json
 import re
-from contextlib import contextmanager
 from threading import Thread
 from time import sleep
 
@@ -12,45 +11,15 @@ import pytest
 
 from playground.decoding.sampling import Sampling
 from playground.decoding.session import race
-from playground.decoding.trace import Status, Trace, read_trace
+from playground.decoding.trace import Counts, Status, Trace, read_trace
 from playground.errors import UserError
 from playground.remote.lane import Patience, RemoteLane
 from playground.remote.servers import HOSTS, KEY, allowed_server
-from playground.remote.vllm_reply import Counts
+from tests.remote.arrivals import arrivals
 from tests.remote.fault_server import answer, fault_server, stream
+from tests.remote.replies import QUICK, TOKENS, USAGE, event, serving
 
-MODELS = answer(200, json.dumps({"data": [{"id": "m"}]}))
-QUICK = Patience(connect=5, silence=1, whole=60, retry=(0.0, 0.0))
 A, B, P, U = Status.ACCEPTED, Status.BONUS, Status.PLAIN, Status.UNKNOWN
-COUNTS = {
-    "mean_acceptance_length": 3.0,
-    "draft_acceptance_rate": 1.0,
-    "acceptance_histogram": [0, 0, 1],
-    "num_spec_steps": 1,
-    "num_draft_tokens": 2,
-    "num_accepted_draft_tokens": 2,
-    "num_spec_tokens": 2,
-    "per_step_accepted": [2],
-    "per_step_drafted": [2],
-    "a_field_of_tomorrow": {"x": 1},
-}
-
-
-def event(*ids, finish=None, **choice):
-    choice = {"index": 0, "text": "".join(f" {token}" for token in ids), "token_ids": list(ids)} | choice
-    return {"model": "m", "choices": [choice | {"finish_reason": finish}]}
-
-
-TOKENS = (event(5, prompt_token_ids=[1, 2, 3]), event(6, 7, 8), event(9, finish="length"))
-USAGE = {"choices": [], "usage": {"completion_tokens": 5}, "metrics": {"speculative_decoding": COUNTS}}
-
-
-@contextmanager
-def serving(*completions, **paths):
-    scripts = {"/v1/models": [MODELS], "/v1/completions": list(completions)}
-    scripts |= {f"/{name}": [script] if isinstance(script[0], bytes) else script for name, script in paths.items()}
-    with fault_server(scripts) as server:
-        yield server
 
 
 def lane_to(server, *, key=None, prompt=(1, 2, 3), sampling=None, tokens=16, **more):
@@ -63,7 +32,7 @@ def run(lane):
     """The steps that arrived, and the sentence with which it ended if it did not end well."""
     steps, said = [], None
     try:
-        for step in lane.steps():
+        for step in arrivals(lane):
             steps.append(step)
     except UserError as error:
         said = str(error)
@@ -88,9 +57,9 @@ def test_a_good_run():
     assert steps[-1].finish == "length"
     assert all(step.seconds.own > 0 for step in steps)
     assert lane.counts.per_step_accepted == [2]
-    assert lane.lane.models == {"target": "m"}
-    assert lane.lane.prompt_ids == [1, 2, 3]
-    assert lane.lane.settings == {"server": server.url}
+    assert lane.header.models == {"target": "m"}
+    assert lane.header.prompt_ids == [1, 2, 3]
+    assert lane.header.settings == {"server": server.url, "model": ""}
 
 
 def test_what_the_server_is_asked():
@@ -123,7 +92,7 @@ def test_a_text_prompt_is_the_servers_to_encode():
         run(lane)
     assert server.posts()[0].body["prompt"] == "Hello"
     assert server.posts()[0].body["model"] == "n"
-    assert lane.lane.prompt_ids == [1, 2, 3]
+    assert lane.header.prompt_ids == [1, 2, 3]
     assert "/v1/models" not in [request.path for request in server.requests]
 
 
@@ -153,7 +122,7 @@ def test_arrivals_are_stamped_when_they_arrive_not_when_they_are_read(monkeypatc
     monkeypatch.setattr("playground.remote.lane.perf_counter", lambda: now)
     with serving(stream(*TOKENS, USAGE)) as server:
         lane = lane_to(server, patience=Patience())
-        iterator = lane.steps()
+        iterator = arrivals(lane)
         steps = [next(iterator)]
         while lane.counts is None:
             sleep(0.01)
@@ -207,9 +176,9 @@ def test_faults_end_with_a_sentence_and_keep_what_arrived(script, kept, says):
 def test_the_partial_trace_of_a_server_that_died_can_be_written():
     with serving(stream(*TOKENS[:2], "reset")) as server:
         lane = lane_to(server)
-        trace = Trace([lane.lane])
+        trace = Trace([lane.header])
         with pytest.raises(UserError):
-            trace.order.extend((0, step) for step in lane.steps())
+            trace.order.extend((0, step) for step in arrivals(lane))
     file = io.StringIO()
     trace.write(file)
     assert read_trace(file.getvalue().splitlines()).steps(0) == trace.steps(0)
@@ -226,7 +195,7 @@ def test_a_run_that_never_ends_is_ended():
 
 def test_closing_the_iterator_closes_the_connection():
     with serving(stream(*TOKENS[:2], "hang")) as server:
-        iterator = lane_to(server, patience=Patience()).steps()
+        iterator = arrivals(lane_to(server, patience=Patience()))
         assert ids([next(iterator)]) == [[5]]
         iterator.close()
         assert server.client_gone.wait(10)
@@ -236,7 +205,7 @@ def test_cancel_from_another_thread_ends_a_waiting_iterator():
     with serving(stream(*TOKENS[:2], "hang")) as server:
         lane = lane_to(server, patience=Patience())
         got = []
-        reader = Thread(target=lambda: got.extend(lane.steps()))
+        reader = Thread(target=lambda: got.extend(arrivals(lane)))
         reader.start()
         while not got:
             sleep(0.01)
@@ -319,8 +288,8 @@ def test_the_key_goes_to_the_server_and_nowhere_else():
         lane = lane_to(server, key="sk-secret")
         steps, _ = run(lane)
     file = io.StringIO()
-    Trace([lane.lane], order=[(0, step) for step in steps]).write(file)
-    assert "sk-secret" not in file.getvalue() + repr(lane.lane) + repr(lane.server)
+    Trace([lane.header], order=[(0, step) for step in steps]).write(file)
+    assert "sk-secret" not in file.getvalue() + repr(lane.header) + repr(lane.server)
 
 
 def test_proxies_of_the_environment_get_nothing(monkeypatch):
@@ -384,6 +353,57 @@ def test_a_server_that_does_not_speculate():
 def test_two_servers_race():
     with serving(stream(*TOKENS, USAGE)) as one, serving(stream(event(5), event(6, finish="length"))) as other:
         lanes = [lane_to(one, patience=Patience()), lane_to(other, patience=Patience())]
-        order = list(race([lane.steps() for lane in lanes]))
+        order = [event for event in race([lane.steps() for lane in lanes]) if event is not None]
     assert ids([step for at, step in order if at == 0]) == [[5], [6, 7, 8], [9]]
     assert ids([step for at, step in order if at == 1]) == [[5], [6]]
+
+
+TEMPLATED = answer(200, '{"count": 2, "max_model_len": 9, "tokens": [7, 8]}')
+
+
+@pytest.mark.parametrize("chat", [None, True])
+def test_a_chat_is_written_by_the_servers_own_template(chat):
+    with serving(stream(*TOKENS), **{"tokenize": TEMPLATED}) as server:
+        lane = lane_to(server, prompt="Hello", chat=chat, system="Be brief.")
+        assert run(lane)[1] is None
+    asked, post = server.posts()
+    turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    assert asked.body == {"model": "m", "messages": turns, "add_generation_prompt": True}
+    assert post.body["prompt"] == [7, 8]
+    assert lane.header.chat
+
+
+NO_TEMPLATE = answer(400, '{"error": {"message": "no chat template"}}')
+
+
+def test_without_a_template_the_prompt_goes_as_it_stands_and_that_is_said():
+    with serving(stream(*TOKENS), tokenize=NO_TEMPLATE) as server:
+        lane = lane_to(server, prompt="Hello", chat=None)
+        assert run(lane)[1] is None
+    assert server.posts()[1].body["prompt"] == "Hello"
+    assert not lane.header.chat
+    assert any("without a chat template" in notice and "no chat template" in notice for notice in lane.header.notices)
+
+
+@pytest.mark.parametrize(
+    ("tokenized", "says"),
+    [
+        (NO_TEMPLATE, "makes no chat of this prompt.*'no chat template'"),
+        (answer(200, "[]"), "/tokenize tells no tokens"),
+        (answer(200, '{"tokens": [-1]}'), "where a token id belongs"),
+    ],
+)
+def test_a_chat_that_was_asked_for_is_made_or_refused(tokenized, says):
+    with serving(stream(*TOKENS), tokenize=tokenized) as server:
+        _, said = run(lane_to(server, prompt="Hello", chat=True))
+        assert [request.path for request in server.posts()] == ["/tokenize"]
+    assert re.search(says, said), said
+
+
+def test_what_no_server_needs_to_be_asked():
+    with serving(stream(*TOKENS)) as server:
+        with pytest.raises(UserError, match="prompt is empty"):
+            lane_to(server, prompt="")
+        with pytest.raises(UserError, match="needs the chat template"):
+            lane_to(server, prompt="Hello", system="Be brief.")
+    assert server.requests == []

@@ -16,6 +16,7 @@ from playground.errors import UserError
 from playground.models.wheel import SMOLLM2
 from playground.remote.lane import RemoteLane
 from playground.remote.servers import HOSTS, allowed_server
+from tests.remote.arrivals import arrivals
 from tests.remote.vllm_server import serving
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
@@ -79,7 +80,7 @@ def counters(server):
 def test_greedy_ids_are_ours_and_counts_are_the_servers_own(server, ours, tokenizer, prompt):
     before = counters(server)
     lane = lane_to(server, tokenizer.encode(prompt))
-    steps = list(lane.steps())
+    steps = list(arrivals(lane))
     assert ids(steps) == ours[prompt]
     text = "".join(token.text for step in steps for token in step.emitted)
     assert text == tokenizer.decode(ours[prompt], skip_special_tokens=True)
@@ -92,16 +93,16 @@ def test_greedy_ids_are_ours_and_counts_are_the_servers_own(server, ours, tokeni
         sleep(0.2)
     assert seen == told
     assert sum(counts.per_step_accepted or []) == counts.num_accepted_draft_tokens
-    assert lane.lane.prompt_ids == tokenizer.encode(prompt)
-    assert lane.lane.models == {"target": "smollm2"}
+    assert lane.header.prompt_ids == tokenizer.encode(prompt)
+    assert lane.header.models == {"target": "smollm2"}
 
 
 def test_roles_are_filled_where_the_server_settles_them(server, tokenizer):
     """A prompt that repeats itself; the first requests of a fresh server may arrive merged, so it is asked again."""
     for _ in range(5):
         lane = lane_to(server, tokenizer.encode(PROMPTS[0]), 24)
-        steps = list(lane.steps())
-        if len(lane.lane.notices) == 2:
+        steps = list(arrivals(lane))
+        if len(lane.header.notices) == 2:
             break
     accepted = sum(token.status is Status.ACCEPTED for step in steps for token in step.emitted)
     assert accepted == lane.counts.num_accepted_draft_tokens > 0
@@ -112,7 +113,7 @@ def test_roles_are_filled_where_the_server_settles_them(server, tokenizer):
 def test_counters_where_the_reply_tells_nothing(silent, server, tokenizer):
     """Both servers do the same, so one's counters are what the other tells."""
     lanes = [lane_to(each, tokenizer.encode(PROMPTS[0])) for each in (silent, server)]
-    first, second = (list(lane.steps()) for lane in lanes)
+    first, second = (list(arrivals(lane)) for lane in lanes)
     assert ids(first) == ids(second)
     quiet, told = (asdict(lane.counts) for lane in lanes)
     assert quiet["source"] == "counters"
@@ -122,29 +123,29 @@ def test_counters_where_the_reply_tells_nothing(silent, server, tokenizer):
 
 def test_two_servers_race(silent, server, ours, tokenizer):
     lanes = [lane_to(each, tokenizer.encode(PROMPTS[1])) for each in (silent, server)]
-    order = list(race([lane.steps() for lane in lanes]))
+    order = [event for event in race([lane.steps() for lane in lanes]) if event is not None]
     for at in range(2):
         assert ids([step for lane, step in order if lane == at]) == ours[PROMPTS[1]]
 
 
 def test_stop_strings_and_text_prompts_are_the_servers_business(server):
     lane = lane_to(server, PROMPTS[0], stop=["two three"])
-    steps = list(lane.steps())
+    steps = list(arrivals(lane))
     assert steps[-1].finish == "stop"
     assert "two three" not in "".join(token.text for step in steps for token in step.emitted)
 
 
 def test_what_the_server_refuses_is_told_in_its_words(server):
     with pytest.raises(UserError, match=r"status 404.*nothing-of-this-name"):
-        list(lane_to(server, PROMPTS[0], model="nothing-of-this-name").steps())
+        list(arrivals(lane_to(server, PROMPTS[0], model="nothing-of-this-name")))
     with pytest.raises(UserError, match=r"status 400.*max_tokens"):
-        list(lane_to(server, PROMPTS[0], tokens=5000).steps())
+        list(arrivals(lane_to(server, PROMPTS[0], tokens=5000)))
 
 
 def test_cancel_frees_the_request(server):
     """It stops running without having reached its end: vLLM counts what ends, and not what a client leaves."""
     ended, generated = (server.sample(f"vllm:{name}_total") for name in ("request_success", "generation_tokens"))
-    iterator = lane_to(server, "Once upon a time", 900).steps()
+    iterator = arrivals(lane_to(server, "Once upon a time", 900))
     next(iterator)
     assert server.sample("vllm:num_requests_running") == 1
     iterator.close()
@@ -159,8 +160,8 @@ def test_cancel_frees_the_request(server):
 
 def test_kill_9_in_mid_run_gives_a_sentence_and_keeps_the_partial_trace(silent):
     lane = lane_to(silent, "Once upon a time", 900)
-    trace = Trace([lane.lane])
-    iterator = lane.steps()
+    trace = Trace([lane.header])
+    iterator = arrivals(lane)
     trace.order += [(0, next(iterator)) for _ in range(5)]
     silent.kill()
     with pytest.raises(UserError) as caught:
@@ -169,4 +170,4 @@ def test_kill_9_in_mid_run_gives_a_sentence_and_keeps_the_partial_trace(silent):
     assert 5 <= len(trace.order) < 900
     assert f"{len(ids(trace.steps(0)))} tokens" in str(caught.value)
     with pytest.raises(UserError, match="No server answers"):
-        list(lane_to(silent, "Once upon a time").steps())
+        list(arrivals(lane_to(silent, "Once upon a time")))

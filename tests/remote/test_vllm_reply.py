@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playground.decoding.trace import Status, read_trace, summarize
+from playground.decoding.trace import Counts, Status, read_trace, summarize
 from playground.errors import UserError
-from playground.remote.vllm_reply import NO_TIMES, Counts, StepBuilder, read_reply, server_counts
+from playground.remote.vllm_reply import NO_TIMES, StepBuilder, read_reply
 
 DATA = Path(__file__).parent / "data"
 A, B, C, P, U = Status.ACCEPTED, Status.BONUS, Status.CORRECTED, Status.PLAIN, Status.UNKNOWN
@@ -75,7 +75,7 @@ def test_the_stored_stream():
     assert NO_TIMES in trace.lanes[0].notices
     assert trace.machine == "vllm-0.32.0-a2d6d7d8"
     assert trace.recorded.startswith("2026-11-29T")
-    counts = server_counts(steps)
+    counts = steps[-1].counts
     assert counts == Counts(3, 12, 12, 5.0, 1.0, [0, 0, 0, 0, 3], 4, [4, 4, 4], [4, 4, 4])
     # proposals, p and q stay unknown
     assert all(step.nodes == [] for step in steps)
@@ -87,7 +87,7 @@ def test_the_stored_whole_reply_tells_no_groups():
     (step,) = trace.steps(0)
     assert len(step.emitted) == 24
     assert roles([step]) == [[U] * 24]
-    counts = server_counts([step])
+    counts = step.counts
     assert (counts.num_spec_steps, counts.num_draft_tokens, counts.num_accepted_draft_tokens) == (6, 23, 16)
     assert counts.per_step_accepted == [4, 4, 4, 0, 1, 3]
     assert any("about 8 passes" in notice for notice in trace.lanes[0].notices)
@@ -219,7 +219,6 @@ def test_roles_where_lists_and_bursts_agree(bursts, accepted, drafted, expected)
         ([1, 1], [0, 0], [1, 1]),
         ([1, 2], [1], [1, 1]),  # lists of two lengths
         ([1, 2], [1], [0]),  # more accepted than drafted
-        ([1, 2], [-1], [1]),
         ([1], [0], [1]),
     ],
 )
@@ -227,7 +226,12 @@ def test_where_they_disagree_all_stays_unknown(bursts, accepted, drafted):
     builder = build(bursts, accepted, drafted)
     assert {status for step in roles(builder.steps) for status in step} == {U}
     assert len(builder.notices) == 1
-    assert server_counts(builder.steps).per_step_accepted == accepted
+    assert builder.steps[-1].counts.per_step_accepted == accepted
+
+
+def test_counts_below_nothing_are_no_counts():
+    with pytest.raises(UserError, match="num_accepted_draft_tokens holds -1"):
+        build([1, 2], [-1], [1])
 
 
 def test_without_lists_a_server_that_proposed_nothing_is_known_to_be_plain():
