@@ -2,25 +2,26 @@
 
 import { MONO, clip, escape, frame } from './frame.js';
 
+const RIGHT = 8;
 const CHARACTER = 6.7; // px of a monospaced character at the size used
 const ROW = 26;
+const COLUMN = 54;
 
 // `rows`, the top one first, are lists of cells or null: { kind, text, glyph, hover, id }. `fills` gives the colour of
 // each kind, `names` what is written beside the rows, `top` what is written below the columns, `x` their title. Text
-// that does not fit a cell is cut, then left to its glyph: colour, glyph and the note at the pointer stay.
-export function cells({ rows, fills, names, top, x, y, colours, width, row = ROW, gap = 2, height }) {
+// that does not fit is cut; no column is narrower than `column`, so in a narrow box the grid is wider than the box.
+export function cells({ rows, fills, names, top, x, colours, width, row = ROW, column = COLUMN, gap = 2, height }) {
   const kinds = Object.keys(fills);
   const columns = Math.max(1, ...rows.map((line) => line.length));
   const left = 12 + CHARACTER * Math.max(0, ...names.map((name) => name.length));
-  const fits = Math.floor(((width - left - 8) / columns - gap - 4) / CHARACTER);
-  const written = ({ glyph = '', text = '' }) => {
-    const whole = [glyph, text].filter(Boolean).join(' ');
-    if (fits >= 4 || whole.length <= fits) return escape(clip(whole, fits));
-    return fits >= 1 ? escape(glyph) : '';
-  };
+  const needed = left + RIGHT + columns * column;
+  const room = Math.max(width, needed) - left - RIGHT;
+  const fits = Math.floor((room / columns - gap - 4) / CHARACTER);
+  const written = ({ glyph = '', text = '' }) => escape(clip([glyph, text].filter(Boolean).join(' '), fits));
   const grid = (read) =>
     rows.map((line) => Array.from({ length: columns }, (_, at) => (line[at] ? read(line[at]) : null)));
-  const base = frame(colours, height ?? 60 + row * Math.max(1, rows.length));
+  const bottom = x ? 40 : top ? 24 : 8;
+  const base = frame(colours, height ?? 4 + bottom + row * Math.max(1, rows.length));
   return {
     trace: {
       type: 'heatmap',
@@ -45,18 +46,20 @@ export function cells({ rows, fills, names, top, x, y, colours, width, row = ROW
     },
     layout: {
       ...base,
+      ...(needed > width && { width: needed }),
       showlegend: false,
       hovermode: 'closest',
-      margin: { l: left, r: 8, t: 4, b: x ? 40 : 24 },
+      margin: { l: left, r: RIGHT, t: 4, b: bottom },
       xaxis: {
         ...base.xaxis,
         automargin: false,
         showgrid: false,
         zeroline: false,
+        ticks: '',
         title: { text: x ?? '', standoff: 6 },
         range: [-0.5, columns - 0.5],
         tickvals: top ? top.map((_, at) => at) : [],
-        ticktext: top ? thinned(top, columns, width - left) : [],
+        ticktext: top ? thinned(top, columns, room) : [],
         tickangle: 0,
       },
       yaxis: {
@@ -64,7 +67,7 @@ export function cells({ rows, fills, names, top, x, y, colours, width, row = ROW
         automargin: false,
         showgrid: false,
         zeroline: false,
-        title: { text: y ?? '' },
+        ticks: '',
         range: [rows.length - 0.5, -0.5],
         tickvals: names.map((_, at) => at),
         ticktext: names.map(escape),

@@ -28,10 +28,14 @@ export class Gate {
     const picture = this.latest;
     Object.assign(this, { latest: null, urgent: false, busy: true });
     const began = performance.now();
-    await this.draw(picture);
-    const now = performance.now();
-    this.ready = now + Math.min(1000, Math.max(REST, SHARE * (now - began)));
-    this.busy = false;
-    if (this.latest) this.arm();
+    try {
+      await this.draw(picture);
+    } finally {
+      // A drawing that failed is told on the console and does not stop the next.
+      const now = performance.now();
+      this.ready = now + Math.min(1000, Math.max(REST, SHARE * (now - began)));
+      this.busy = false;
+      if (this.latest) this.arm();
+    }
   }
 }

@@ -79,6 +79,7 @@ export function acceptedPerStep(log, lane, head, colours) {
         title: { text: word('view.acceptedAxis') },
         range: [-0.6, deepest + 0.6],
         dtick: deepest > 16 ? 4 : 1,
+        zeroline: false,
         showgrid: false,
       },
       yaxis: { ...base.yaxis, title: { text: word('view.stepsAxis') }, rangemode: 'tozero' },

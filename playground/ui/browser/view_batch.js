@@ -4,6 +4,8 @@ import { MONO, frame, nothing, tickEvery, tint } from './frame.js';
 import { countAt } from './log.js';
 import { word } from './words.js';
 
+const sum = (list) => list.reduce((total, value) => total + value, 0);
+
 const PASSES = 100; // columns: the latest before the playhead
 
 // Above, a row per sequence: how many tokens each pass gave it; after its end it idles. Below, the rows of each pass:
@@ -23,11 +25,14 @@ export function batchRows(log, lane, head, colours) {
   const gained = tracks.map((_, row) =>
     columns.map((pass) => step(row, pass)?.emitted.length ?? (ended(row, pass) ? 0 : null)),
   );
-  const width = columns.map((pass) => Math.max(...tracks.map((_, row) => step(row, pass)?.rows ?? 0)));
-  const used = columns.map((pass) => tracks.reduce((sum, _, row) => sum + (step(row, pass)?.rows ?? 0), 0));
-  const padded = width.map((rows, at) => rows * size - used[at]);
+  // A pass whose steps have not all come yet has no width so far.
+  const rowsOf = columns.map((pass) => {
+    const rows = tracks.flatMap((_, row) => step(row, pass) ?? []);
+    return rows.length === rows[0]?.batch ? rows.map((one) => one.rows) : [];
+  });
+  const used = rowsOf.map(sum);
+  const padded = rowsOf.map((rows, at) => size * Math.max(0, ...rows) - used[at]);
   const names = tracks.map((_, row) => word('view.sequence', { n: row + 1 }));
-  const sum = (list) => list.reduce((total, value) => total + value, 0);
   const bars = (name, meta, y, color, shape) => ({
     type: 'bar',
     name,

@@ -50,10 +50,13 @@ export function cacheStrip(log, lane, head, colours) {
         ...base.xaxis,
         title: { text: word('step') },
         range: [from + 0.4, Math.max(8, count) + 0.6],
+        showgrid: false,
         dtick: tickEvery(Math.max(8, count - from)),
       },
       yaxis: { ...base.yaxis, title: { text: word('cache.axis') }, range: [bottom, top + 1] },
     },
-    caption: word('view.cache', { n: count, ...now, after: step.cache_after }),
+    caption:
+      word('view.cache', { ...now, n: count, gone: now.discarded + now.side, after: step.cache_after }) +
+      (now.side ? ` ${word('view.windowRows', { n: now.side })}` : ''),
   };
 }

@@ -49,6 +49,7 @@ export function costPerPass(log, lane, head, colours) {
         ...base.xaxis,
         title: { text: word('step') },
         range: [from + 0.4, Math.max(8, count) + 0.6],
+        showgrid: false,
         dtick: tickEvery(Math.max(8, count - from)),
       },
       yaxis: { ...base.yaxis, title: { text: word('view.ms') }, range: [0, 1.05 * Math.max(...shown.map(ms))] },

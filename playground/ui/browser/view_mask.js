@@ -41,6 +41,7 @@ export function maskMatrix(log, lane, head, colours, width = 400) {
     x: word('view.seen'),
     colours,
     width,
+    column: 0,
     gap: all.length > 40 ? 0.5 : 1.5,
     height: Math.max(220, Math.min(460, 56 + 22 * all.length)),
   });

@@ -46,10 +46,7 @@ export function nestedDraft(log, lane, head, colours, width = 640) {
   for (const [at, inner] of step.children.entries()) {
     const wrong = lost(inner);
     const path = inner.nodes.filter(({ status }) => status === 'accepted');
-    if (guessed)
-      lines.push(
-        line(word('view.heads', { n: at + 1, of: inner.nodes.length }), offset, wrong ? [...path, wrong] : path),
-      );
+    if (guessed) lines.push(line(word('view.heads', { n: at + 1 }), offset, wrong ? [...path, wrong] : path));
     if (guessed) lines.push(line(word('view.draft', { n: at + 1 }), offset, inner.emitted));
     offset += inner.emitted.length;
   }

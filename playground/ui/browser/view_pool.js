@@ -64,9 +64,7 @@ export function ngramPool(log, lane, head, colours, width = 480) {
       evicted: tint(colours.rejected, 0.1),
       kept: tint(colours.plain, 0.12),
     },
-    names: rows.map(({ kind, matched }) =>
-      `${GLYPH[kind]} ${word(`pool.${kind}`)}${kind === 'tried' ? ` ${matched}` : ''}`.trim(),
-    ),
+    names: rows.map(({ kind, matched }) => `${GLYPH[kind]} ${word(`pool.${kind}`, { n: matched })}`.trim()),
     colours,
     width,
     row: 22,

@@ -8,6 +8,7 @@ import { lastPiece, layOut } from './tree.js';
 import { word } from './words.js';
 
 const ROOMY = 12; // rows up to which every node is named
+const TRUNK = 0.4; // how far along an edge it bends
 const DASHED = { rejected: 'dash', 'never-reached': 'solid' };
 const THICK = ['accepted', 'corrected', 'bonus', 'plain'];
 const ORDER = ['never-reached', 'rejected', 'accepted', 'corrected', 'bonus', 'plain', 'unknown'];
@@ -25,6 +26,7 @@ export function tokenTree(log, lane, head, colours, width = 640) {
   const wrong = step.nodes.indexOf(lost(step));
   const own = step.emitted.find(({ status }) => status !== 'accepted');
   const from = (node) => (node < 0 ? [0, 0] : where[node]);
+  const ownRow = Math.max(1, plan.height - 1 + Math.max(1, plan.height / 12));
   const marks = step.nodes.map((node, at) => ({
     at: where[at],
     from: from(node.parent),
@@ -35,7 +37,7 @@ export function tokenTree(log, lane, head, colours, width = 640) {
   }));
   if (own) {
     const start = from(end);
-    const at = [start[0] + 1, Math.max(1, plan.height)];
+    const at = [start[0] + 1, ownRow];
     const hover = `<b>${named(pieceOf(track, own.token))}</b><br>${GLYPHS[own.status]} ${word(`status.${own.status}`)}: ${word(`meaning.${own.status}`)}`;
     marks.push({
       at,
@@ -47,6 +49,8 @@ export function tokenTree(log, lane, head, colours, width = 640) {
     });
   }
   const size = roomy ? 12 : plan.height > 40 ? 7 : 9;
+  // Among crowded nodes a name stands over the line that leads to its node, where it covers no other.
+  const spot = roomy ? 'top center' : 'top left';
   const groups = ORDER.map((status) => [status, marks.filter((mark) => mark.status === status)]).filter(
     ([, group]) => group.length,
   );
@@ -59,12 +63,13 @@ export function tokenTree(log, lane, head, colours, width = 640) {
           'plain',
           [{ at: [0, 0], token: null, name: named(lastPiece(track, count), most), hover: word('lastToken') }],
           size,
+          'top right',
           colours,
         ),
         meta: 'last',
         showlegend: false,
       },
-      ...groups.map(([status, group]) => points(status, group, size, colours)),
+      ...groups.map(([status, group]) => points(status, group, size, spot, colours)),
     ],
     layout: {
       ...base,
@@ -79,17 +84,18 @@ export function tokenTree(log, lane, head, colours, width = 640) {
         ticktext: Array.from({ length: plan.depth + 2 }, (_, at) => (at ? word('ahead', { n: at }) : '')),
         title: { text: word('view.depth'), standoff: 6 },
       },
-      yaxis: { ...base.yaxis, visible: false, range: [Math.max(1, plan.height) + 0.7, -1.1] },
+      yaxis: { ...base.yaxis, visible: false, range: [ownRow + (roomy ? 0.7 : 2), roomy ? -1.1 : -3] },
     },
     caption: caption(track, step, own),
   };
 }
 
-// A bent line per node, so that siblings leave their parent together.
+// A bent line per node. Siblings leave their parent as one trunk, the target's own token a little later.
 function edges(status, group, colours) {
   const bend = group.flatMap(({ at: [x1, y1], from: [x0, y0] }) => [
     [x0, y0],
-    [x0 + 0.45 * (x1 - x0), y1],
+    [x0 + TRUNK * (x1 - x0), y0],
+    [x0 + TRUNK * (x1 - x0), y1],
     [x1, y1],
     [null, null],
   ]);
@@ -106,7 +112,7 @@ function edges(status, group, colours) {
   };
 }
 
-function points(status, group, size, colours) {
+function points(status, group, size, spot, colours) {
   return {
     type: 'scatter',
     mode: 'markers+text',
@@ -116,7 +122,7 @@ function points(status, group, size, colours) {
     y: group.map(({ at: [, y] }) => y),
     customdata: group.map(({ token }) => token),
     text: group.map(({ name }) => name),
-    textposition: 'top center',
+    textposition: spot,
     textfont: { family: MONO, size: 12, color: status === 'never-reached' ? colours.muted : colours.ink },
     hovertext: group.map(({ hover }) => hover),
     hoverinfo: 'text',
