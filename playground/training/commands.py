@@ -95,7 +95,8 @@ def train_medusa_command(
 
 
 def _tell(event: Event) -> None:
-    from playground.training.make_heads import Learned, Made, Wrote
+    from playground.training.gathering import Learned, Wrote
+    from playground.training.make_heads import Made
 
     match event:
         case Wrote(count, wanted):
@@ -109,8 +110,8 @@ def _tell(event: Event) -> None:
                     file=sys.stderr,
                 )
         case Made():
-            for name, table in (("greedy", event.greedy), ("sampled", event.sampled)):
-                for number, head in enumerate(table or (), start=1):
+            for name, table in event.accuracy.items():
+                for number, head in enumerate(table, start=1):
                     tops = ", ".join(f"top-{top} {sum(head[:top]):.1%}" for top in (1, 3, 5, 10))
                     print(f"held-out {name} text, head {number}: {tops}")
             if event.cost is not None:
@@ -119,12 +120,7 @@ def _tell(event: Event) -> None:
             print(
                 f"tree: {len(event.tree.paths)} nodes{chosen}, {event.tree.tokens_per_pass:.2f} tokens a pass expected"
             )
-            trial = event.trial
-            print(
-                f"tried on {trial.prompts} held-out prompts, greedy, {trial.tokens} tokens: mean acceptance length "
-                f"{trial.mean_acceptance_length:.2f}, {trial.tokens_per_pass:.2f} tokens a pass, prefill counted; "
-                f"{trial.speedup:.2f} times the tokens per second of autoregressive decoding"
-            )
+            print(event.trial)
             print(event.folder)
 
 

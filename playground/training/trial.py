@@ -1,8 +1,8 @@
-"""Fresh heads in use: what they are really worth, before anybody else uses them."""
+"""Something fresh in use: what heads or a draft are really worth, before anybody else uses them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -17,6 +17,8 @@ from playground.drafters.medusa import Medusa
 from playground.models.medusa_heads import MedusaHeads
 from playground.training.tree_search import Path
 
+PROMPTS = 8
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -29,27 +31,37 @@ class Trial:
     tokens_per_pass: float
     speedup: float
 
+    def __str__(self) -> str:
+        return (
+            f"tried on {self.prompts} held-out prompts, greedy, {self.tokens} tokens: mean acceptance length "
+            f"{self.mean_acceptance_length:.2f}, {self.tokens_per_pass:.2f} tokens a pass, prefill counted; "
+            f"{self.speedup:.2f} times the tokens per second of autoregressive decoding"
+        )
 
-def try_heads(
-    target: TransformersTarget,
-    heads: MedusaHeads,
-    tree: Sequence[Path],
-    prompts: Sequence[list[int]],
-    new_tokens: int = 48,
-) -> Trial:
-    """Decode `prompts` greedily with heads and tree, and without."""
+
+def medusa(target: TransformersTarget, heads: MedusaHeads, tree: Sequence[Path]) -> Callable[[], Drafter]:
+    """What makes drafters of these heads, which lie where the target does and in its number format."""
 
     def guess(hidden: Tensor) -> Tensor:
         logits: Tensor = heads(hidden, target.logits)
         return logits
 
+    return lambda: Medusa(guess, heads.num_heads, tree)
+
+
+def try_out(
+    target: TransformersTarget, drafter: Callable[[], Drafter], prompts: Sequence[list[int]], new_tokens: int = 48
+) -> Trial:
+    """Decode the first PROMPTS of `prompts` greedily with a drafter, and without."""
+
     def lane(drafter: Drafter, prompt: list[int]) -> Session:
         room = target.context_length - new_tokens
         return Session(Executor(target), drafter, prompt[-room:], max_new_tokens=new_tokens)
 
+    prompts = prompts[:PROMPTS]
     fast, plain = list[Step](), list[Step]()
     for prompt in prompts:
-        ours, theirs = lane(Medusa(guess, heads.num_heads, tree), prompt), lane(Autoregressive(), prompt)
+        ours, theirs = lane(drafter(), prompt), lane(Autoregressive(), prompt)
         for which, step in race([decode([ours]), decode([theirs])]):
             (fast, plain)[which].append(step)
     guessed = [step.accepted for step in fast if step.nodes]

@@ -1,0 +1,88 @@
+"""What every training on a model's own text begins with: writing it, in the time that there is."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from playground.decoding.target import TransformersTarget
+from playground.training.loop import Schedule
+from playground.training.prompts import Prompts
+from playground.training.self_distillation import TextCount, Writing, write_text
+
+WRITING_SHARE = 0.5  # of the time given
+MARGIN = 0.85  # of the time left for learning: what a few steps measured is not what all will take
+
+
+@dataclass(frozen=True)
+class Wrote:
+    """So many of the texts that are wanted are written."""
+
+    count: TextCount
+    wanted: int
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A step of `steps` is done; `line` is its line of the log."""
+
+    line: dict[str, float]
+    steps: int
+
+
+class Clock:
+    """The time for a training, from now on: `minutes`, or None for as long as it takes. What was once decided by it
+    is kept in `work`, so that a run that is resumed repeats itself."""
+
+    def __init__(self, minutes: float | None, work: Path) -> None:
+        self._minutes, self._kept = minutes, work / "schedule.json"
+        self._began = time.monotonic()
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return float("inf") if self._minutes is None else 60 * self._minutes - (time.monotonic() - self._began)
+
+    @property
+    def enough_text(self) -> bool:
+        return self._minutes is not None and self.left < (1 - WRITING_SHARE) * 60 * self._minutes
+
+    @property
+    def decided(self) -> bool:
+        """Learning has begun: more text would change its steps."""
+        return self._kept.is_file()
+
+    def fitting(self, schedule: Schedule, once: Callable[[], object]) -> Schedule:
+        """`schedule`, shortened to the time left; `once` does the work of a step, or nearly all."""
+        if self._minutes is None:
+            return schedule
+        if self.decided:
+            return replace(schedule, **json.loads(self._kept.read_text(encoding="utf-8")))
+        times = []
+        for _ in range(4):
+            began = time.monotonic()
+            once()
+            times.append(time.monotonic() - began)
+        steps = min(schedule.steps, max(10, int(MARGIN * self.left / min(times))))
+        decay = max(1, steps * schedule.decay // schedule.steps)
+        found = {"stable": steps - decay, "decay": decay, "warmup": min(schedule.warmup, max(1, steps // 10))}
+        self._kept.write_text(json.dumps(found), encoding="utf-8")
+        return replace(schedule, **found)
+
+
+def gather(target: TransformersTarget, prompts: Prompts, writing: Writing, work: Path, clock: Clock) -> Iterator[Wrote]:
+    """Text after `prompts` in `work/held_out` and `work/seen`; what is there is not written again."""
+    # Held-out text first: without it nothing that follows can be judged.
+    few = replace(writing, batch=min(writing.batch, len(prompts.held_out)))
+    for _ in write_text(target, prompts.held_out, work / "held_out", few):
+        pass
+    wanted = prompts.seen
+    if clock.decided:
+        wanted = wanted[: writing.batch * len(list((work / "seen").glob("*.safetensors")))]
+    for count in write_text(target, wanted, work / "seen", writing):
+        yield Wrote(count, len(wanted))
+        if clock.enough_text and not clock.decided:
+            break
