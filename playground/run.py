@@ -86,7 +86,7 @@ class Run:
 
     def __init__(self, trace: Trace, lanes: Sequence[RunningLane], held: ExitStack) -> None:
         self.trace, self._lanes, self._held = trace, lanes, held
-        self._cold = list(lanes)
+        self._cold = list(reversed(lanes))
 
     def __iter__(self) -> Iterator[tuple[int, Step]]:
         """Race the lanes, each warmed first. A lane that fails ends alone; the error is raised when all have ended."""
@@ -106,7 +106,8 @@ class Run:
     def warm(self) -> None:
         """Warm the lanes, so that none pays for first calls. Iteration does it; doing it twice does nothing."""
         while self._cold:
-            self._cold.pop(0).warm()
+            self._cold[-1].warm()
+            self._cold.pop()
 
     def __enter__(self) -> Self:
         return self
@@ -150,6 +151,7 @@ def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, a
             chat=spec.chat,
             system=spec.system,
             companions=list(spec.companions),
+            earlier=list(spec.earlier),
         )
         return Run(trace, lanes, held.pop_all())
 
@@ -192,6 +194,7 @@ def _plan_remote(spec: RunSpec, settings: Settings, allow_local: bool) -> Plan:
         stop=spec.stop,
         chat=spec.chat,
         system=spec.system,
+        earlier=spec.earlier,
     )
 
     def opened(store: ModelStore, held: ExitStack) -> RunningLane:

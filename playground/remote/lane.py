@@ -66,8 +66,9 @@ class RemoteLane:
     """One request to a vLLM server, to be run once. `header` is complete when the run is over.
 
     `prompt` is a list of token ids, or text for the server's own tokenizer: through its chat template if `chat`, which
-    None leaves to whether it has one. `model` "" takes the only model that the server has. Where to end is the
-    server's business: it knows `stop` and its end-of-sequence tokens.
+    None leaves to whether it has one. `earlier` is what was said before a text: user and answer by turns. `model` ""
+    takes the only model that the server has. Where to end is the server's business: it knows `stop` and its
+    end-of-sequence tokens.
     """
 
     def __init__(
@@ -81,13 +82,14 @@ class RemoteLane:
         stop: Sequence[str] = (),
         chat: bool | None = False,
         system: str | None = None,
+        earlier: Sequence[str] = (),
         patience: Patience | None = None,
     ) -> None:
         self.server, self.model, self.patience = server, model, patience or Patience()
         self.sampling, self.max_new_tokens, self.stop = sampling, max_new_tokens, list(stop)
         self.prompt = prompt if isinstance(prompt, str) else list(prompt)
-        self.chat, self.system = chat, system
-        _check_text([*self.stop, system or "", self.prompt if isinstance(self.prompt, str) else ""])
+        self.chat, self.system, self.earlier = chat, system, list(earlier)
+        _check_text([*self.stop, *self.earlier, system or "", self.prompt if isinstance(self.prompt, str) else ""])
         if not self.prompt:
             raise UserError("The prompt is empty: type something to continue from.")
         if system and chat is False:
@@ -268,10 +270,13 @@ class RemoteLane:
 
     async def _encoded(self, client: httpx.AsyncClient, model: str) -> str | list[int]:
         """The prompt as the server is to have it: a chat as the ids that its own template makes of the turns."""
-        if not isinstance(self.prompt, str) or self.chat is False:
+        if not isinstance(self.prompt, str):
             return self.prompt
+        said = [*self.earlier, self.prompt]
+        if self.chat is False:
+            return "\n".join(said)
         turns: list[JSON] = [{"role": "system", "content": self.system}] if self.system else []
-        turns.append({"role": "user", "content": self.prompt})
+        turns += [{"role": "user" if at % 2 == 0 else "assistant", "content": text} for at, text in enumerate(said)]
         body: dict[str, JSON] = {"model": model, "messages": turns, "add_generation_prompt": True}
         async with self._answer(client, "POST", "tokenize", body) as (response, _):
             if response.status_code == 200:
@@ -281,7 +286,7 @@ class RemoteLane:
         if self.chat or self.system:
             raise UserError(f"The server makes no chat of this prompt. {refusal}")
         self.header.notices.append(f"The prompt went to the server as it stands, without a chat template. {refusal}")
-        return self.prompt
+        return "\n".join(said)
 
     def _request(self, model: str, prompt: str | list[int]) -> dict[str, JSON]:
         chosen = self.sampling

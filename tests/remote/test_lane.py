@@ -364,10 +364,11 @@ TEMPLATED = answer(200, '{"count": 2, "max_model_len": 9, "tokens": [7, 8]}')
 @pytest.mark.parametrize("chat", [None, True])
 def test_a_chat_is_written_by_the_servers_own_template(chat):
     with serving(stream(*TOKENS), **{"tokenize": TEMPLATED}) as server:
-        lane = lane_to(server, prompt="Hello", chat=chat, system="Be brief.")
+        lane = lane_to(server, prompt="Hello", chat=chat, system="Be brief.", earlier=["Hi", "Yes?"])
         assert run(lane)[1] is None
     asked, post = server.posts()
-    turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    said = [("system", "Be brief."), ("user", "Hi"), ("assistant", "Yes?"), ("user", "Hello")]
+    turns = [{"role": role, "content": text} for role, text in said]
     assert asked.body == {"model": "m", "messages": turns, "add_generation_prompt": True}
     assert post.body["prompt"] == [7, 8]
     assert lane.header.chat
