@@ -14,6 +14,7 @@ import torch
 
 from playground.errors import UserError
 from playground.models.cache import Progress, build_once, find_built, quiet
+from playground.models.strangers import reading
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -94,7 +95,7 @@ def convert(file: Path, folder: Path, progress: Progress = quiet) -> None:
 
     info = read_info(file)
     progress(f"Unpacking {file.name}", None)
-    try:
+    with reading(f"transformers cannot read {file.name} ({info.architecture})"):
         model = AutoModelForCausalLM.from_pretrained(
             file.parent,
             gguf_file=file.name,
@@ -106,8 +107,6 @@ def convert(file: Path, folder: Path, progress: Progress = quiet) -> None:
         tokenizer = AutoTokenizer.from_pretrained(
             file.parent, gguf_file=file.name, local_files_only=True, trust_remote_code=False
         )
-    except Exception as error:  # files of strangers: the libraries under this promise no common base
-        raise UserError(f"transformers cannot read {file.name} ({info.architecture}): {error}") from error
     progress(f"Saving {file.stem}", None)
     _clean(model).save_pretrained(folder, max_shard_size="5GB")
     _repair(tokenizer, info)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from playground.decoding.target import TransformersTarget, check_architecture
 from playground.errors import UserError
 from playground.models.folder import ModelFolder
 from playground.models.placement import Placement
+from playground.models.strangers import reading
 from playground.models.text import Pieces
 
 MOST_DECLARED = 2  # times the parameters in the files; less than that is told by the name of what is missing
@@ -60,15 +60,13 @@ class LoadedModel:
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """The tokenizer of a model folder, quick and without the weights. Raises UserError if it cannot be read."""
     ModelFolder(folder).check()
-    try:
+    only_sentencepiece = (folder / "tokenizer.model").is_file() and not (folder / "tokenizer.json").is_file()
+    hint = "It needs two packages: pip install sentencepiece protobuf." if only_sentencepiece else ""
+    with reading(f"The tokenizer in {folder} cannot be loaded", hint):
         return cast(
             PreTrainedTokenizerBase,
             AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False),
         )
-    except Exception as error:  # files of strangers: the libraries under this promise no common base
-        only_sentencepiece = (folder / "tokenizer.model").is_file() and not (folder / "tokenizer.json").is_file()
-        hint = " It needs two packages: pip install sentencepiece protobuf." if only_sentencepiece else ""
-        raise UserError(f"The tokenizer in {folder} cannot be loaded: {_cause(error)}{hint}") from error
 
 
 def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
@@ -80,7 +78,7 @@ def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
     transformers does not know or that cannot read token trees, memory that ran out.
     """
     tokenizer = load_tokenizer(folder)
-    try:
+    with reading(f"{name} cannot be loaded from {folder}"):
         skeleton = _skeleton(folder, placement.dtype)
         _check_declared(name, skeleton, folder)
         places: dict[str, object] = {}
@@ -98,12 +96,6 @@ def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
             output_loading_info=True,
             **places,
         )
-    except UserError:
-        raise
-    except torch.OutOfMemoryError as error:
-        raise UserError(f"The memory of {placement.device} ran out while loading {name}.") from error
-    except Exception as error:  # as for the tokenizer
-        raise UserError(f"{name} cannot be loaded from {folder}: {_cause(error)}") from error
     model, report = cast("tuple[PreTrainedModel, dict[str, set[str]]]", loaded)
     # transformers fills what is missing with random numbers and only warns
     if missing := sorted(report["missing_keys"]):
@@ -168,15 +160,3 @@ def _skeleton(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
         )
         model.tie_weights()
     return model
-
-
-def _cause(error: Exception) -> str:
-    """What a library said, in a line; in our words where its own help nobody."""
-    text = " ".join(str(error).split())
-    if isinstance(error, pickle.UnpicklingError):
-        return "its weights are damaged, or hold code beside tensors, and are not opened."
-    if "ignore_mismatched_sizes" in text:
-        return "its weights have other shapes than its config.json says."
-    if " " not in text:  # the bare key of a KeyError, or nothing
-        text = f"{type(error).__name__} {text}".strip()
-    return text if len(text) <= 300 else text[:299] + "…"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from playground.errors import UserError
 from playground.models.folder import ModelFolder, read_json
 from playground.models.medusa_trees import Tree, load_tree
+from playground.models.strangers import reading
 
 PREFIX = "medusa_head."
 NAMES = ("medusa_lm_head.safetensors", "medusa_lm_head.pt")
@@ -177,16 +177,12 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
 
 def _read(file: Path) -> dict[str, Tensor]:
     """The tensors of `file`; of a checkpoint with Medusa heads inside, the heads alone."""
-    try:
+    with reading(f"{file} is damaged, or no file of Medusa heads", "Fetch it again."):
         if file.suffix == ".safetensors":
             with safe_open(file, "pt") as opened:
                 return {key: opened.get_tensor(key) for key in _wanted(opened.keys())}
         # mapped where the format allows it, since a full checkpoint brings gigabytes of base model along
         content = torch.load(file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file))
-    except pickle.UnpicklingError as error:
-        raise UserError(f"{file} is damaged, or holds code beside tensors: it is not opened.") from error
-    except Exception as error:  # bytes of strangers: a damaged pickle can make the reader raise anything
-        raise UserError(f"{file} is damaged or cut short ({error}). Fetch it again.") from error
     if not isinstance(content, dict) or not all(
         isinstance(key, str) and isinstance(value, Tensor) for key, value in content.items()
     ):

@@ -196,10 +196,10 @@ class TestStrict:
                 return (open, (str(tmp_path / "ran"), "w"))
 
         (tmp_path / "medusa_lm_head.pt").write_bytes(pickle.dumps({"0.0.linear.weight": Evil()}, protocol=2))
-        with pytest.raises(UserError, match="holds code beside tensors"):
+        with pytest.raises(UserError, match="hold code beside tensors"):
             load_heads(tmp_path)
         torch.save({"0.0.linear.weight": Evil()}, tmp_path / "medusa_lm_head.pt")
-        with pytest.raises(UserError, match="holds code beside tensors"):
+        with pytest.raises(UserError, match="hold code beside tensors"):
             load_heads(tmp_path)
         assert not (tmp_path / "ran").exists()
 
