@@ -7,6 +7,7 @@ import { DASHES } from './frame.js';
 import { Gate } from './gate.js';
 import { makeLanes } from './lanes.js';
 import { emptyLog, receive, stop, trackOf } from './log.js';
+import { makeOneStep } from './one_step.js';
 import { atEnd, atStart, isLive, position, seek, tick, tickSeconds } from './playhead.js';
 import { STATUSES } from './statuses.js';
 import { makeTip } from './tip.js';
@@ -84,6 +85,7 @@ export function mount(element, props, watch, server) {
   for (const spot of element.querySelectorAll('[data-label]'))
     spot.setAttribute('aria-label', word(spot.dataset.label));
   const drawFocus = makeFocus(parts('place', 'tree', 'legend', 'story', 'cost'), tip);
+  const drawOneStep = makeOneStep($('one-step'), (at) => choose(at, -1));
   const views = makeViews(parts('tabs', 'views', 'charts'), changed);
   const drawTransport = makeTransport($('transport'), {
     get: view,
@@ -105,11 +107,14 @@ export function mount(element, props, watch, server) {
     drawRunLine(now.log);
     drawLanes?.(now);
     drawFocus({ ...now, quiet: !moving });
+    const oneStep = document.body.dataset.room === 'step';
+    if (oneStep) drawOneStep({ ...now, redraw: changed });
     drawTransport(now);
     views.drawTabs(now);
     tip.hide();
     document.body.classList.toggle('running', isLive(now.log) || now.log.notice?.kind === 'progress');
-    if (plotly && now.log.run !== null) gate[moving ? 'offer' : 'settle'](now);
+    // Plotly cannot draw into what is hidden; coming back into the room draws.
+    if (plotly && now.log.run !== null && !oneStep) gate[moving ? 'offer' : 'settle'](now);
   }
 
   function drawRunLine(log) {
@@ -158,7 +163,7 @@ export function mount(element, props, watch, server) {
     colours = palette(stage);
     changed();
   };
-  new MutationObserver(recolour).observe(document.body, { attributes: true, attributeFilter: ['class'] });
+  new MutationObserver(recolour).observe(document.body, { attributes: true, attributeFilter: ['class', 'data-room'] });
   new ResizeObserver(changed).observe(stage);
   stage.view = view; // for tests and the console
   if (props.value) take(JSON.parse(props.value));
