@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import pytest
 
@@ -167,7 +167,8 @@ def test_the_window_stands_by_position_and_its_diagonals_are_the_n_grams(draw):
 def test_the_pool_is_the_drafter_s_and_what_was_tried_comes_first(draw, in_node):
     models = table_world(vocab=9, order=3, seed=5)
     session, steps = run_method(METHODS["lookahead"], models, [1, 2, 3, 1, 2], Sampling(seed=3))
-    trace = Trace([traces.lane("lookahead", "Lookahead", prompt_ids=[1, 2, 3, 1, 2])], order=[(0, one) for one in steps])
+    lane = traces.lane("lookahead", "Lookahead", prompt_ids=[1, 2, 3, 1, 2])
+    trace = Trace([lane], order=[(0, step) for step in steps])
     body = "result = [...drawn.poolAfter(run.lanes[0].tracks[0].steps).entries.values()];"
     rebuilt = in_node(DRAW + body, {"message": wire.whole(trace, "run")})
     held = session.drafter.pool.found
@@ -195,7 +196,7 @@ def test_the_jacobi_block_stands_by_position_and_its_solved_prefix_is_the_text(d
     trace = traces.of_method("jacobi")
     text = [*trace.lanes[0].prompt_ids, *(token.token for step in trace.steps(0) for token in step.emitted)]
     fed = [step for step in trace.steps(0) if "fixed" in step.view]
-    done = [step for step in trace.steps(0)]
+    done = trace.steps(0)
     for count, (figure,) in enumerate(draw(trace, ["jacobiTrajectory"])):
         passes = [step for step in done[:count] if step in fed][-12:]
         if not passes:
@@ -231,7 +232,7 @@ def test_the_nested_view_shows_each_pass_of_the_draft_and_the_target_s_verdict(d
                     figure["data"][0]["customdata"][1:-2:2]]  # fmt: skip
             assert lead == [0, *accumulate(map(len, inner[:-1]))]
         else:
-            assert rows[0] == sum(inner, [])
+            assert rows[0] == list(chain.from_iterable(inner))
         assert rows[-2:] == [[node.token for node in step.nodes], [token.token for token in step.emitted]]
     assert nested >= 3
 

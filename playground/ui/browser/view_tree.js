@@ -166,6 +166,6 @@ function caption(track, step, own) {
       ? word('view.tree', { n: step.nodes.length, accepted: kept.join(' ') || word('view.none') })
       : step.reason || word('meaning.plain'),
   ];
-  if (own) told.push(`${GLYPHS[own.status]} ${quoted(track, own.token)}: ${word(`meaning.${own.status}`)}`);
+  if (own) told.push(`${GLYPHS[own.status]} ${quoted(track, own.token)}: ${word(`meaning.${own.status}`)}`.trim());
   return told.join(' · ');
 }
