@@ -15,6 +15,7 @@ from playground.errors import UserError
 if TYPE_CHECKING:  # the command line answers before torch is imported
     from playground.models.loading import LoadedModel
     from playground.training.loop import Schedule
+    from playground.training.make_draft import MadeDraft
     from playground.training.make_heads import Event
     from playground.training.prompts import Prompts
 
@@ -32,6 +33,10 @@ NewTokens = Annotated[int, typer.Option(help="Tokens that the target writes afte
 Temperatures = Annotated[str, typer.Option(help="Temperatures of the texts in turn; 0 is greedy.")]
 Steps = Annotated[int, typer.Option(help="Most steps; training ends earlier when held-out text gains nothing.")]
 Rate = Annotated[float, typer.Option(help="Learning rate at its peak.")]
+
+Minutes = Annotated[float | None, typer.Option(help="Time for everything; by default as long as it takes.")]
+Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, ...")]
 
 
 @app.command("train-family")
@@ -65,9 +70,9 @@ def train_medusa_command(
     steps: Steps = 2000,
     batch: Annotated[int, typer.Option(help="Positions per step.")] = 1024,
     rate: Rate = 3e-3,
-    minutes: Annotated[float | None, typer.Option(help="Time for everything; by default as long as it takes.")] = None,
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    minutes: Minutes = None,
+    dtype: Dtype = "auto",
+    device: Device = "auto",
 ) -> None:
     """Train Medusa heads for a target on text that it writes itself, and find their tree. Run again to resume.
 
@@ -94,8 +99,49 @@ def train_medusa_command(
             _tell(event)
 
 
-def _tell(event: Event) -> None:
+@app.command("train-draft")
+def train_draft_command(
+    out: Out,
+    target: Target = "built-in",
+    work: Work = None,
+    prompts: PromptFile = None,
+    books: Books = None,
+    code: Code = False,
+    texts: Texts = 2000,
+    new_tokens: NewTokens = 64,
+    temperatures: Temperatures = "0,1",
+    layers: Annotated[int, typer.Option(help="Layers of the draft, 1 to 4.")] = 1,
+    width: Annotated[int | None, typer.Option(help="Its width; by default the target's.")] = None,
+    embeddings: Annotated[
+        str, typer.Option(help="trained or frozen: the target's at the start; fresh: random.")
+    ] = "trained",
+    steps: Steps = 2000,
+    batch: Annotated[int, typer.Option(help="Tokens per step.")] = 2048,
+    row: Annotated[int, typer.Option(help="Tokens per row of a batch.")] = 128,
+    rate: Rate = 2e-3,
+    minutes: Minutes = None,
+    dtype: Dtype = "auto",
+    device: Device = "auto",
+) -> None:
+    """Distil a small Llama draft with the target's tokenizer from text that the target writes. Run again to resume.
+
+    Without --prompts, --books or --code the target writes its own prompts.
+    """
+    from playground.training.make_draft import DraftPlan, DraftRecipe, make_draft
+    from playground.training.self_distillation import Writing
+
+    plan = DraftPlan(_schedule(steps, rate, batch, row), layers, width, embeddings)
+    recipe = DraftRecipe(plan, Writing(new_tokens, _temperatures(temperatures)), minutes)
+    folder = _work(work, out)
+    with _loaded(target, dtype, device) as model:
+        beginnings = _prompts(model, folder, prompts, books, code, texts)
+        for event in make_draft(model.target, model.tokenizer, beginnings, recipe, folder, out):
+            _tell(event)
+
+
+def _tell(event: Event | MadeDraft) -> None:
     from playground.training.gathering import Learned, Wrote
+    from playground.training.make_draft import MadeDraft
     from playground.training.make_heads import Made
 
     match event:
@@ -106,7 +152,7 @@ def _tell(event: Event) -> None:
                 right = " ".join(f"{share:.1%}" for name, share in line.items() if name.startswith("accuracy_"))
                 print(
                     f"step {line['step'] + 1:.0f}/{steps}: loss {line['loss']:.3f}, held out "
-                    f"{line['held_out_loss']:.3f}, top-1 by head {right}",
+                    f"{line['held_out_loss']:.3f}, top-1 right {right}",
                     file=sys.stderr,
                 )
         case Made():
@@ -119,6 +165,13 @@ def _tell(event: Event) -> None:
             chosen = "" if event.cost is None else ", the fastest on this machine"
             print(
                 f"tree: {len(event.tree.paths)} nodes{chosen}, {event.tree.tokens_per_pass:.2f} tokens a pass expected"
+            )
+            print(event.trial)
+            print(event.folder)
+        case MadeDraft():
+            print(
+                f"{event.parameters:,} parameters; on held-out text sum(min(p, q)) {event.overlap:.3f}, same most "
+                f"probable token {event.same_top:.1%}"
             )
             print(event.trial)
             print(event.folder)

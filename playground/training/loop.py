@@ -57,7 +57,7 @@ class Schedule:
 class Batches:
     """Rows of a token stream in an order that depends on the seed and the step alone, each row once an epoch."""
 
-    def __init__(self, ids: NDArray[np.uint16], schedule: Schedule, seed: int) -> None:
+    def __init__(self, ids: NDArray[np.integer], schedule: Schedule, seed: int) -> None:
         self._ids, self._schedule, self._seed = ids, schedule, seed
         self._order: tuple[tuple[int, int], NDArray[np.int64]] | None = None
 
