@@ -10,6 +10,7 @@ from pathlib import Path
 from playground.analysis.benchmark import Contender, OwnLane, run_benchmark
 from playground.analysis.questions import Question, read_questions
 from playground.analysis.references import Generate
+from playground.analysis.repetition import loops
 from playground.analysis.report import judge, make_rows, to_html, to_json, to_markdown
 from playground.errors import UserError
 from playground.methods import NEEDS, get_method
@@ -26,7 +27,10 @@ LOOKUP = "transformers prompt lookup"
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure. `lanes` are methods with their settings, as "draft-model k=4"."""
+    """What to measure. `lanes` are methods with their settings, as "draft-model k=4".
+
+    Questions whose plain answer repeats more than `loops` of its 4-grams are answered, but left out of the report.
+    """
 
     questions: Path
     lanes: tuple[str, ...]
@@ -38,6 +42,7 @@ class Plan:
     rounds: int = 5
     limit: int | None = None
     turns: int | None = None
+    loops: float = 1.0
     max_new_tokens: int = 128
     temperature: float = 0.0
     seed: int = 1
@@ -71,6 +76,10 @@ def measure(plan: Plan, out: Path, progress: Callable[..., None] = lambda *_: No
     contenders = _contenders(plan, store)
     _claim(out, plan)
     samples = run_benchmark(questions, contenders, plan.rounds, out / "samples.jsonl", progress)
+    circles = loops(samples, BASELINE, plan.loops)
+    samples = [sample for sample in samples if sample.question not in circles]
+    if not samples:
+        raise UserError(f"Every plain answer repeats more than {plan.loops:.0%} of its 4-grams. Ask other questions.")
     verdicts = {}
     with store.lease(load_catalog().source(plan.target), plan.dtype, plan.device) as target:
         if plan.temperature == 0:
@@ -83,6 +92,10 @@ def measure(plan: Plan, out: Path, progress: Callable[..., None] = lambda *_: No
         "questions": f"{len(questions)} of {plan.questions.name}, {plan.rounds} rounds, "
         f"at most {plan.max_new_tokens} tokens an answer, temperature {plan.temperature:g}",
     }
+    if plan.loops < 1:
+        facts["left out"] = (
+            f"{len(circles)} questions whose plain answer repeats more than {plan.loops:.0%} of its 4-grams"
+        )
     baselines = [BASELINE, *([PLAIN] if plan.reference else [])]
     rows = make_rows(samples, baselines, verdicts)
     (out / "report.json").write_text(json.dumps(to_json(rows, facts), indent=1), encoding="utf-8")
@@ -143,7 +156,11 @@ def _keeps_ids(contender: Contender) -> bool:
 
 def _claim(out: Path, plan: Plan) -> None:
     """Make the folder this plan's, or see that it already is."""
-    given = {name: str(value) for name, value in asdict(plan).items() if name not in ("rounds", "lanes", "reference")}
+    given = {
+        name: str(value)
+        for name, value in asdict(plan).items()
+        if name not in ("rounds", "lanes", "reference", "loops")
+    }
     note = out / "plan.json"
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -40,6 +40,9 @@ def bench(
     rounds: Annotated[int, typer.Option(help="How often every question is answered.")] = 5,
     limit: Annotated[int | None, typer.Option(help="Questions per category.")] = None,
     turns: Annotated[int | None, typer.Option(help="Turns per question; without it, all.")] = None,
+    loops: Annotated[
+        float, typer.Option(help="Leave questions out whose plain answer repeats more than this share of its 4-grams.")
+    ] = 1.0,
     max_new_tokens: Annotated[int, typer.Option(help="Most tokens per answer.")] = 128,
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Same seed, same answers.")] = 1,
@@ -65,6 +68,7 @@ def bench(
         rounds=rounds,
         limit=limit,
         turns=turns,
+        loops=loops,
         max_new_tokens=max_new_tokens,
         temperature=temperature,
         seed=seed,
