@@ -180,6 +180,12 @@ class Step:
         return max(depths, default=0)
 
     @property
+    def untold(self) -> bool:
+        """Whether the server that made the step does not tell what it proposed."""
+        known = {token.status for token in self.emitted}
+        return Status.UNKNOWN in known or (Status.ACCEPTED in known and not self.nodes)
+
+    @property
     def rows_discarded(self) -> int:
         """Rows of the pass (and of the cache) that did not stay."""
         return self.cache_before + self.rows - self.cache_after
@@ -245,7 +251,7 @@ def _counts(steps: Sequence[Step]) -> Counts | None:
     """What a server counted, or else what the steps say; None where they do not know either."""
     if steps and steps[-1].counts is not None:
         return steps[-1].counts
-    if any(token.status is Status.UNKNOWN for step in steps for token in step.emitted):
+    if any(step.untold for step in steps):
         return None
     speculative = [step for step in steps if step.nodes]
     accepted = [step.accepted for step in speculative]

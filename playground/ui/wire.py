@@ -1,8 +1,9 @@
 """What travels from a run to the browser: JSON strings with the Steps of some 40 milliseconds.
 
 A run's first message has its `header`, the first line of its trace file; the next ones have `steps` as [lane, step]
-pairs, the last an `end`. All carry the `run` and a sequence number, so that the browser can tell a late, doubled or
-missing message. A `notice` may come alone. Steps are those of trace.py in compact form (fields at their default left
+pairs, the last an `end`, and as `amended` what was known only then. All carry the `run` and a sequence number, so that
+the browser can tell a late, doubled or missing message; one without steps says that the run goes on. A `notice` may
+come alone. Steps are those of trace.py in compact form (fields at their default left
 out, lists of nodes and tokens by column) and lose nothing: the browser can write the trace file.
 """
 
@@ -20,6 +21,7 @@ from playground.errors import UserError
 
 FLUSH_SECONDS = 0.04
 FLUSH_STEPS = 64
+BEAT_SECONDS = 1.0
 
 Packed = dict[str, Any]
 STATUS_CODES = {status: code for code, status in enumerate(Status)}
@@ -36,39 +38,57 @@ def whole(trace: Trace, run: str) -> str:
 
 
 def stream(
-    trace: Trace, steps: Iterable[tuple[int, Step]], run: str, clock: Callable[[], float] = monotonic
+    trace: Trace, steps: Iterable[tuple[int, Step] | None], run: str, clock: Callable[[], float] = monotonic
 ) -> Iterator[str]:
     """A run as it happens: `trace` is its header, `steps` may take its time. A UserError ends it as a notice."""
-    yield _message(run=run, seq=0, live=True, header=_header(trace), notice=None)
-    seq = 1
+    header = _header(trace)
+    yield _message(run=run, seq=0, live=True, header=header, notice=None)
+    seq, unknown = 1, list[tuple[int, Step, Packed]]()
+
+    def amended() -> dict[str, object]:
+        """The header, and the steps of which something was unknown, where they are not what was sent."""
+        now = _header(trace)
+        known = [(lane, packed) for lane, step, sent in unknown if (packed := pack_step(step)) != sent]
+        return {"amended": {"header": now, "steps": known}} if known or now != header else {}
+
     try:
         for batch in batches(steps, clock):
-            yield _message(run=run, seq=seq, steps=_pack_steps(batch))
+            packed = _pack_steps(batch)
+            unknown += [(*pair, sent) for pair, (_, sent) in zip(batch, packed, strict=True) if _is_open(pair[1])]
+            yield _message(run=run, seq=seq, steps=packed)
             seq += 1
     except UserError as error:
-        yield _message(run=run, seq=seq, end="failed", notice={"kind": "error", "text": str(error)})
+        yield _message(run=run, seq=seq, end="failed", notice={"kind": "error", "text": str(error)}, **amended())
     else:
-        yield _message(run=run, seq=seq, end="done")
+        yield _message(run=run, seq=seq, end="done", **amended())
 
 
 def batches(
-    steps: Iterable[tuple[int, Step]], clock: Callable[[], float] = monotonic
+    steps: Iterable[tuple[int, Step] | None], clock: Callable[[], float] = monotonic
 ) -> Iterator[list[tuple[int, Step]]]:
     """Steps in groups: what came within FLUSH_SECONDS, at most FLUSH_STEPS.
 
     Nothing waits for a slow step: a group goes out if the next step, taken to last as long as this one, would be late.
+    While `steps` gives None, nothing happens; an empty group every BEAT_SECONDS says so.
     """
     batch: list[tuple[int, Step]] = []
     opened = previous = clock()
     for item in steps:
-        batch.append(item)
+        if item is not None:
+            batch.append(item)
         now = clock()
-        if len(batch) == FLUSH_STEPS or 2 * now - previous - opened >= FLUSH_SECONDS:
+        late = now if item is None else 2 * now - previous
+        if len(batch) == FLUSH_STEPS or late - opened >= (FLUSH_SECONDS if batch else BEAT_SECONDS):
             yield batch
             batch, opened = [], clock()
         previous = now
     if batch:
         yield batch
+
+
+def _is_open(step: Step) -> bool:
+    """Whether something of the step is unknown yet."""
+    return any(token.status is Status.UNKNOWN for token in step.emitted)
 
 
 def pack_step(step: Step) -> Packed:
@@ -77,6 +97,8 @@ def pack_step(step: Step) -> Packed:
     packed["nodes"] = _columns(step.nodes)
     packed["emitted"] = _columns(step.emitted)
     packed["seconds"] = _given(step.seconds)
+    if step.counts is not None:
+        packed["counts"] = asdict(step.counts)
     if step.children:
         packed["children"] = [pack_step(child) for child in step.children]
     if step.detail:

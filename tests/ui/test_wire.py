@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -56,13 +58,69 @@ def test_a_stream_and_the_whole_trace_give_the_same_log(in_node):
     assert back(in_node, [streamed, [wire.whole(trace, "run")]]) == [trace, trace]
 
 
+def one_by_one():
+    """A clock by which every step is slow enough to be sent alone."""
+    return partial(next, itertools.count())
+
+
+def become(trace: Trace, later: Trace):
+    """The steps of `trace`, which turns into `later` while the last one is handed out: a server's reply has ended."""
+    order, trace.order = list(trace.order), []
+    for at, (lane, step) in enumerate(order):
+        if at == len(order) - 1:
+            for (_, old), (_, new) in zip([*trace.order, (lane, step)], later.order, strict=True):
+                for field in fields(new):
+                    setattr(old, field.name, getattr(new, field.name))
+            trace.lanes[:] = later.lanes
+        trace.order.append((lane, step))
+        yield lane, step
+        yield None
+
+
+def test_what_is_known_only_at_the_end_reaches_the_browser(in_node):
+    known, live = traces.served(), traces.served(settled=False)
+    sent = list(wire.stream(live, become(live, known), "run", one_by_one()))
+    assert live == known
+    assert back(in_node, [sent]) == [known]
+    amended = json.loads(sent[-1])["amended"]
+    assert [lane for lane, _ in amended["steps"]] == [1, 1, 1]
+    assert json.loads(amended["header"])["lanes"][1]["models"] == {"target": "served"}
+
+
+def test_a_run_of_which_all_was_known_is_not_amended():
+    assert "amended" not in json.loads(list(wire.stream(traces.race(), traces.race().order, "run"))[-1])
+
+
+def test_a_run_that_fails_is_amended_too(in_node):
+    live = traces.served(settled=False)
+
+    def fails():
+        yield live.order[1]
+        live.lanes[1].notices.append("the server died")
+        raise UserError("the server died")
+
+    sent = list(wire.stream(live, fails(), "run", one_by_one()))
+    (trace,) = back(in_node, [sent])
+    assert trace.lanes[1].notices == ["the server died"]
+    assert trace.order == live.order[1:2]
+
+
+def test_a_lost_message_leaves_the_other_steps_where_they_were(in_node):
+    known, live = traces.served(), traces.served(settled=False)
+    sent = list(wire.stream(live, become(live, known), "run", one_by_one()))
+    assert len(sent) > 3
+    (trace,) = back(in_node, [[sent[0], *sent[2:]]])
+    missing = len(json.loads(sent[1])["steps"])
+    assert trace.order == known.order[missing:]
+
+
 def test_a_tree_of_64_nodes_costs_little_on_the_wire():
     step = traces.chain(0, "r" + "n" * 63)
     assert len(json.dumps(wire.pack_step(step)["nodes"])) < 0.2 * len(json.dumps(asdict(step)["nodes"]))
 
 
 def test_figures_in_the_browser_are_those_of_the_summary(in_node):
-    runs = [traces.race(), *(traces.of_method(name, 1.0) for name in METHODS)]
+    runs = [traces.race(), traces.served(), *(traces.of_method(name, 1.0) for name in METHODS)]
     body = """
     result = given.map((text) => {
       const run = log.receive(log.emptyLog(), JSON.parse(text));
@@ -75,8 +133,8 @@ def test_figures_in_the_browser_are_those_of_the_summary(in_node):
             for count, total in enumerate(totals, 1):
                 summary = summarize(steps[:count])
                 assert total["emitted"] == len(summary.output_token_ids)
-                assert total["proposed"] == summary.num_draft_tokens
-                assert total["accepted"] == summary.num_accepted_draft_tokens
+                assert total["proposed"] == (summary.num_draft_tokens or 0)
+                assert total["accepted"] == (summary.num_accepted_draft_tokens or 0)
                 assert total["forwards"] == summary.target_forwards
                 assert total["tokensPerPass"] == pytest.approx(summary.tokens_per_target_pass)
                 assert total["tokensPerSecond"] == pytest.approx(summary.tokens_per_second)
@@ -124,6 +182,19 @@ def test_the_last_steps_and_the_end_are_always_sent():
     *_, last, end = map(json.loads, wire.stream(traces.race(), steps, "run", clock))
     assert len(last["steps"]) == 3
     assert end == {"run": "run", "seq": 2, "end": "done"}
+
+
+def test_a_run_that_waits_sends_what_it_has_and_then_a_beat_now_and_then():
+    now = [0.0]
+
+    def steps():
+        yield 0, traces.chain(0, "arn")
+        for _ in range(250):
+            now[0] += 0.01
+            yield None
+
+    groups = list(wire.batches(steps(), lambda: now[0]))
+    assert [len(group) for group in groups] == [1, 0, 0]
 
 
 def test_messages_are_numbered_from_the_header_on():

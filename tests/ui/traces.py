@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from playground.decoding.sampling import Sampling
-from playground.decoding.trace import FATES, ROLES, Emitted, Lane, Node, Seconds, Status, Step, Trace, Visited
+from playground.decoding.trace import FATES, ROLES, Counts, Emitted, Lane, Node, Seconds, Status, Step, Trace, Visited
 from playground.methods import METHODS
 from tests.world import run_method, table_world
 
@@ -61,6 +61,27 @@ def race() -> Trace:
     for at in range(1, 5):
         order += [(0, plain[2 * at - 1]), (1, drafted[at]), (0, plain[2 * at])]
     return Trace(lanes, machine="a test", recorded="2020-01-01", title="by hand", order=order)
+
+
+def served(settled: bool = True) -> Trace:
+    """Beside a lane of this machine one of a server, of which `settled` says whether the reply's end is known."""
+    roles = ["plain"], ["accepted", "accepted", "bonus"], ["plain"]
+    steps = [
+        Step(at, [], [Emitted(60 + place, Status(role if settled else "unknown"), f" s{place}") for place, role in
+             enumerate(given)], 0, 0, 0, seconds=Seconds(forward=0.02), reason="" if settled else "not told")
+        for at, given in enumerate(roles)
+    ]  # fmt: skip
+    if settled:
+        steps[1].view = {"accepted": 2, "drafted": 3}
+        steps[-1].counts = Counts(1, 3, 2, 3.0, 2 / 3, [0, 0, 1, 0], 3, [2], [3])
+    steps[-1].finish = "length"
+    remote = lane("vllm", "vLLM at localhost:8000", settings={"server": "http://localhost:8000", "model": ""},
+                  lossless="unknown", prompt_pieces=[], prompt_ids=[1, 2] if settled else [],
+                  models={"target": "served" if settled else ""}, dtype="unknown", device="unknown")  # fmt: skip
+    trace = race()
+    order = [(0, step) for _, step in trace.order if step.reason]
+    order[1:1] = [(1, step) for step in steps]
+    return Trace([trace.lanes[0], remote], machine="a test", recorded="2020-01-01", order=order)
 
 
 def awkward() -> Trace:
@@ -117,6 +138,9 @@ def _nodes(draw: st.DrawFn) -> list[Node]:
     ]  # fmt: skip
 
 
+_counts = st.none() | st.builds(
+    Counts, *[st.integers(0, 99)] * 3, _p, _p, st.none() | st.lists(st.integers(0, 9), max_size=3)
+)
 _emitted = st.lists(st.builds(Emitted, st.integers(0, 99), st.sampled_from(ROLES), _text), max_size=4)
 
 
@@ -125,7 +149,7 @@ def _steps(children: st.SearchStrategy[list[Step]]) -> st.SearchStrategy[Step]:
     return st.builds(
         Step, small, _nodes(), _emitted, small, small, small, small, st.integers(1, 3), st.just(0), st.integers(1, 4),
         _seconds, _text, st.none() | st.sampled_from(["eos", "stop", "length"]), _view, children,
-        st.lists(_visited, max_size=2), st.dictionaries(st.integers(0, 99), _text, max_size=4),
+        st.lists(_visited, max_size=2), st.dictionaries(st.integers(0, 99), _text, max_size=4), _counts,
     )  # fmt: skip
 
 

@@ -35,11 +35,20 @@ export function addStep(totals, step) {
     proposed: totals.proposed + step.nodes.length,
     accepted: totals.accepted + (step.nodes.length ? acceptedIn(step) : 0),
     speculative: totals.speculative + (step.nodes.length ? 1 : 0),
+    ...(step.counts && told(totals, step)),
     rows: totals.rows + step.rows,
     seconds: totals.seconds + ownSeconds(step.seconds) + step.seconds.others,
     own: totals.own + ownSeconds(step.seconds),
   };
 }
+
+// What a server counted over its whole reply. It may send several passes at once; each gives one token not proposed.
+const told = (totals, { emitted, forwards, counts }) => ({
+  forwards: Math.max(totals.forwards + forwards, totals.emitted + emitted.length - counts.num_accepted_draft_tokens),
+  proposed: counts.num_draft_tokens,
+  accepted: counts.num_accepted_draft_tokens,
+  speculative: counts.num_spec_steps,
+});
 
 // Ratios that have nothing to divide by are null.
 export function ratios({ emitted, forwards, proposed, accepted, speculative, seconds }) {

@@ -31,6 +31,7 @@ export function receive(log, message) {
   log.lost += message.seq - log.seq;
   log.seq = message.seq + 1;
   for (const [lane, packed] of message.steps ?? []) append(log, lane, unpackStep(packed));
+  if (message.amended) amend(log, message.amended);
   log.end = message.end ?? null;
   return log;
 }
@@ -47,6 +48,15 @@ function open({ run, seq, live, header }) {
   const log = { ...emptyLog(), run, seq, live, header, title, machine, recorded };
   const titles = titlesOf(lanes);
   return { ...log, lanes: lanes.map((lane, at) => ({ ...lane, title: titles[at], tracks: [], pieces: new Map() })) };
+}
+
+// What was known only at the end: the header anew, and steps in place of those that came before.
+function amend(log, { header, steps }) {
+  const { order, seq, lost, notice } = log;
+  const place = (lane, { row = 0, index = 0 }) => `${lane} ${row} ${index}`;
+  const known = new Map(steps.map(([lane, packed]) => [place(lane, packed), unpackStep(packed)]));
+  Object.assign(log, open({ ...log, header }), { seq, lost, notice });
+  for (const { lane, step } of order) append(log, lane, known.get(place(lane, step)) ?? step);
 }
 
 // Lanes of one title are told apart by the settings in which they differ, else by their number.
@@ -127,6 +137,7 @@ const STEP = {
   children: [],
   detail: [],
   pieces: {},
+  counts: null,
 };
 
 export function unpackStep(packed) {
@@ -185,7 +196,15 @@ export function fileMessage(text, run) {
   const [header, ...rows] = text.trim().split('\n');
   const lines = rows.map((row) => JSON.parse(row));
   if (lines.pop()?.end !== lines.length) throw new Error('the trace file is cut off');
-  return { run, seq: 0, live: false, header, steps: lines.map(({ lane, step }) => [lane, step]), end: 'done', notice: null };
+  return {
+    run,
+    seq: 0,
+    live: false,
+    header,
+    steps: lines.map(({ lane, step }) => [lane, step]),
+    end: 'done',
+    notice: null,
+  };
 }
 
 const ascii = (value) =>
