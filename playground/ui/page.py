@@ -16,6 +16,7 @@ from playground.models.drafts import find_drafts
 from playground.models.store import ModelStore
 from playground.run import open_run
 from playground.ui import wire
+from playground.ui.api import Page, add_api
 from playground.ui.components import ASSETS, PLOTLY, make_header, make_stage, stylesheet
 from playground.ui.fetching import fetch
 from playground.ui.form import make_form, run_spec
@@ -125,7 +126,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         except UserError as error:
             return gr.skip(), wire.notice("error", str(error))
 
-    page = gr.Blocks(title="Speculative Decoding Playground", fill_width=True, analytics_enabled=False)
+    page = Page(title="Speculative Decoding Playground", fill_width=True, analytics_enabled=False)
     with page:
         make_header()
         with gr.Row(elem_id="desk"):
@@ -133,11 +134,11 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
                 form = make_form(catalog)
             with gr.Column(elem_id="stage-column", scale=1, min_width=0):
                 stage = make_stage(recorded(first_trace) if first_trace.exists() else None, player)
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         running = form.run.click(
-            start, form.fields, stage, show_progress="hidden", concurrency_limit=RUNS_AT_ONCE, api_visibility="private"
+            start, form.fields, stage, concurrency_limit=RUNS_AT_ONCE, concurrency_id="runs", **quiet
         )
         models = form.models
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         fetching = models.fetch.click(fetch_named, models.named, stage, **quiet)
         for going in (running, fetching):
             going.failure(None, js=_tell("fail"), api_visibility="private")
@@ -152,6 +153,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         copying.then(None, form.link, form.link, js=COPY, api_visibility="private")
         for button, command in ((form.save, "save"), (form.export, "export")):
             button.click(None, js=_tell(command), api_visibility="private")
+        add_api(lambda spec: open_run(spec, store, catalog, allow_local), catalog, RUNS_AT_ONCE)
         form.open.upload(
             recorded, form.open, stage, cancels=[running], show_progress="hidden", api_visibility="private"
         )
