@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from playground.methods import Method
+from playground.settings import LaneKind
 
 BROWSER = Path(__file__).parent / "browser"
 ASSETS = Path(__file__).parents[2] / "assets"
@@ -55,9 +55,9 @@ def make_stage(value: str | None, player: Callable[..., tuple[str, str]]) -> gr.
     return _component("stage", value, plotly=f"gradio_api/file={PLOTLY}", server_functions=[player])
 
 
-def make_lane_editor(value: list[dict[str, Any]], methods: Iterable[Method]) -> gr.HTML:
-    """Which methods race, with which settings. Its value is a list of {"method": id, "settings": {name: value}}."""
-    return _component("lane_editor", value, methods=[describe(method) for method in methods], most=MOST_LANES)
+def make_lane_editor(value: list[dict[str, Any]], kinds: Iterable[LaneKind]) -> gr.HTML:
+    """What races, with which settings. Its value is a list of {"method": id, "settings": {name: value}}."""
+    return _component("lane_editor", value, methods=[describe(kind) for kind in kinds], most=MOST_LANES)
 
 
 def make_header() -> gr.HTML:
@@ -80,12 +80,12 @@ def _component(name: str, value: object, **props: Any) -> gr.HTML:
     )
 
 
-def describe(method: Method) -> dict[str, Any]:
-    """A method as the lane editor shows it. A bound that is infinite is None."""
+def describe(kind: LaneKind) -> dict[str, Any]:
+    """A kind of lane as the lane editor shows it. A bound that is infinite is None."""
     return {
-        "id": method.id,
-        "title": method.title,
-        "summary": method.summary,
+        "id": kind.id,
+        "title": kind.title,
+        "summary": kind.summary,
         "settings": [
             {
                 "name": setting.name,
@@ -96,6 +96,6 @@ def describe(method: Method) -> dict[str, Any]:
                 "maximum": setting.maximum if math.isfinite(setting.maximum) else None,
                 "choices": list(setting.choices),
             }
-            for setting in method.settings
+            for setting in kind.settings
         ],
     }

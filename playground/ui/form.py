@@ -11,9 +11,9 @@ import gradio as gr
 
 from playground.decoding.codec import JSON, decode_value
 from playground.errors import UserError
-from playground.methods import METHODS, get_method
+from playground.methods import METHODS
 from playground.models.catalog import Catalog
-from playground.run import LaneSpec, RunSpec
+from playground.run import LaneSpec, RunSpec, get_kind, lane_kinds
 from playground.ui.components import ASSETS, make_lane_editor
 from playground.ui.model_controls import ModelControls, make_model_controls
 from playground.ui.recordings import KINDS
@@ -64,8 +64,8 @@ class _Picked:
     settings: dict[str, JSON] = field(default_factory=dict)
 
 
-def make_form(catalog: Catalog) -> Form:
-    """Lay out the controls in the current column."""
+def make_form(catalog: Catalog, allow_local: bool = True) -> Form:
+    """Lay out the controls in the current column. `allow_local` False offers no servers: strangers may use the page."""
     first = DEFAULTS
     prompt = gr.Textbox(first["prompt"], label="Prompt", lines=4, max_lines=10, elem_id="prompt")
     with gr.Row(elem_id="examples"):
@@ -77,7 +77,7 @@ def make_form(catalog: Catalog) -> Form:
         halt = gr.Button("Stop", elem_id="stop", min_width=0)
         unfold = gr.Button("Settings", elem_id="settings", min_width=0)  # only narrow screens show it
         unfold.click(None, js="() => { document.body.classList.toggle('settings-open') }", api_visibility="private")
-    lanes = make_lane_editor(first["lane"], METHODS.values())
+    lanes = make_lane_editor(first["lane"], (lane_kinds() if allow_local else METHODS).values())
     models = make_model_controls(catalog)
     with gr.Row(elem_id="sampling"):
         length = gr.Number(first["length"], label="Length", precision=0, minimum=1, min_width=0)
@@ -146,10 +146,10 @@ def run_spec(
 
 def _lane(lane: _Picked, target: str | None, *partners: str | None) -> LaneSpec:
     """A lane on `target` and its `partners` (draft, heads, draft heads), of which empty ones are the family's own."""
-    method = get_method(lane.method)
+    kind = get_kind(lane.method)
     draft, heads, draft_heads = (_text("A model", name).strip() or None for name in partners)
-    settings = method.check(lane.settings)
-    return LaneSpec(method.id, settings, _text("Models", target).strip(), draft, heads, draft_heads)
+    settings = kind.check(lane.settings)
+    return LaneSpec(kind.id, settings, _text("Models", target).strip(), draft, heads, draft_heads)
 
 
 def _text(name: str, value: str | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
 from playground.errors import UserError
-from playground.methods import get_method
+from playground.run import get_kind
 from playground.ui.components import MOST_LANES
 from playground.ui.form import DEFAULTS, run_spec
 
@@ -67,7 +67,7 @@ def _check(values: Sequence[Any]) -> None:
 
 
 def _lane_text(lane: Mapping[str, Any]) -> str:
-    method = get_method(lane["method"])
+    method = get_kind(lane["method"])
     settings = method.check(lane["settings"])
     changed = [(one.name, settings[one.name]) for one in method.settings if settings[one.name] != one.default]
     return ";".join([method.id, *(f"{name}={quote(str(value), safe=',[]')}" for name, value in changed)])
@@ -76,7 +76,7 @@ def _lane_text(lane: Mapping[str, Any]) -> str:
 def _lane(text: str) -> dict[str, Any]:
     name, *settings = text.split(";")
     pairs = [setting.partition("=") for setting in settings]
-    return {"method": name, "settings": get_method(name).check({key: unquote(value) for key, _, value in pairs})}
+    return {"method": name, "settings": get_kind(name).check({key: unquote(value) for key, _, value in pairs})}
 
 
 def _value(name: str, text: str) -> object:

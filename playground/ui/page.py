@@ -73,7 +73,7 @@ def serve(page: gr.Blocks, host: str | None = None, port: int | None = None, wai
 def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: bool = True) -> gr.Blocks:
     """The page on the models of `store`. It opens with the recorded run `first_trace`, for which nothing is loaded.
 
-    `allow_local` False refuses models from paths of this machine, for a page that strangers may use.
+    `allow_local` False refuses models from paths of this machine and servers, for a page that strangers may use.
     """
     catalog = load_catalog()
 
@@ -85,7 +85,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
             yield wire.notice("error", str(error))
             return
         with run:
-            yield from wire.stream(run.trace, run, token_hex(4))
+            yield from wire.stream(run.trace, run.live(), token_hex(4))
 
     def fetch_named(*named: str | None) -> Iterator[str]:
         names = [name.strip() for name in named if name and name.strip()]
@@ -131,7 +131,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         make_header()
         with gr.Row(elem_id="desk"):
             with gr.Column(elem_id="controls", scale=0, min_width=320):
-                form = make_form(catalog)
+                form = make_form(catalog, allow_local)
             with gr.Column(elem_id="stage-column", scale=1, min_width=0):
                 stage = make_stage(recorded(first_trace) if first_trace.exists() else None, player)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}

@@ -53,6 +53,9 @@ class Engine:
             self.taken += 1
             yield lane, step
 
+    def live(self) -> Iterator[tuple[int, Step]]:
+        return iter(self)
+
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:

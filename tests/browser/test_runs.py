@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from playground.errors import UserError
-from playground.methods import METHODS
+from playground.run import lane_kinds
 from playground.ui import page as page_module
 from playground.ui.components import describe
 from tests.browser.conftest import head
@@ -152,7 +152,7 @@ TYPES = {"int": "number", "float": "number", "choice": "select-one", "bool": "ch
 
 def test_every_setting_of_every_method_has_its_control(open_page):
     page = open_page()
-    for method in METHODS.values():
+    for method in lane_kinds().values():
         page.select_option(".lane-form.lane-1 select.method", method.id)
         shown = page.eval_on_selector_all(".lane-form.lane-1 .settings [name]", SETTINGS)
         declared = describe(method)["settings"]

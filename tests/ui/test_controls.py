@@ -10,7 +10,7 @@ import pytest
 from playground.errors import UserError
 from playground.methods import METHODS
 from playground.models.catalog import load_catalog
-from playground.run import LaneSpec
+from playground.run import LaneSpec, lane_kinds
 from playground.ui.components import describe
 from playground.ui.form import run_spec
 from playground.ui.model_controls import family_choices
@@ -39,7 +39,7 @@ FORM = {
 }
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
+@pytest.mark.parametrize("method", lane_kinds().values(), ids=list(lane_kinds()))
 def test_every_declared_setting_is_described_in_full(method):
     described = describe(method)
     json.dumps(described, allow_nan=False)
@@ -58,6 +58,12 @@ def test_the_form_becomes_a_run():
     assert spec.lanes[0].method == "autoregressive"
     assert spec.lanes[1] == LaneSpec("draft-model", METHODS["draft-model"].check({"k": 5, "confidence": 0.2}))
     assert (spec.temperature, spec.seed, spec.max_new_tokens, spec.chat, spec.stop) == (0.5, 7, 32, None, ())
+
+
+def test_a_server_is_a_lane_like_any_other():
+    picked = {"method": "vllm", "settings": {"server": "http://host:8000"}}
+    spec = run_spec(**FORM | {"lanes": [*LANES, picked]})
+    assert spec.lanes[2].settings == {"server": "http://host:8000", "model": ""}
 
 
 def test_chat_and_stop_strings():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from playground.errors import UserError
 from playground.methods import METHODS
+from playground.run import get_kind
 from playground.ui.form import DEFAULTS
 from playground.ui.link import LONGEST, read_link, write_link
 
@@ -23,7 +24,7 @@ def form(**given):
 
 
 def lane(name, **settings):
-    return {"method": name, "settings": METHODS[name].check(settings)}
+    return {"method": name, "settings": get_kind(name).check(settings)}
 
 
 def test_only_what_differs_from_the_defaults_is_in_the_link():
@@ -38,6 +39,7 @@ _lanes = st.lists(
         [
             lane("medusa", tree="[[0],[0, 0],[1]]", acceptance="typical", posterior_threshold=0.3),
             lane("lookahead", window=3, pool_from_prompt=False, compatible=True),
+            lane("vllm", server="https://host:8000/a;b=c", model="owner/name & more"),
             *(lane(name) for name in METHODS),
         ]
     ),
