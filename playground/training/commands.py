@@ -71,6 +71,10 @@ def train_medusa_command(
     batch: Annotated[int, typer.Option(help="Positions per step.")] = 1024,
     rate: Rate = 3e-3,
     minutes: Minutes = None,
+    together: Annotated[
+        int, typer.Option(help="Medusa-2: steps in which base and heads then learn together. Changes the base.")
+    ] = 0,
+    base_rate: Annotated[float, typer.Option(help="The base's learning rate at its peak, with --together.")] = 2e-4,
     dtype: Dtype = "auto",
     device: Device = "auto",
 ) -> None:
@@ -78,9 +82,11 @@ def train_medusa_command(
 
     Without --prompts, --books or --code the target writes its own prompts.
     """
+    from playground.models.medusa_heads import load_heads
     from playground.training.make_heads import Recipe, make_heads
     from playground.training.medusa import HeadsPlan
     from playground.training.self_distillation import Writing
+    from playground.training.together import TogetherPlan, train_together
 
     if nodes != "auto" and not nodes.isdigit():
         raise UserError(f"--nodes is {nodes!r}; give a whole number, or auto.")
@@ -95,8 +101,16 @@ def train_medusa_command(
     folder = _work(work, out)
     with _loaded(target, dtype, device) as model:
         beginnings = _prompts(model, folder, prompts, books, code, texts)
-        for event in make_heads(model.target, beginnings, recipe, folder, out):
+        first = folder / "heads" if together else out
+        for event in make_heads(model.target, beginnings, recipe, folder, first):
             _tell(event)
+        if together:
+            both = TogetherPlan(_schedule(together, base_rate, batch, row_tokens=128))
+            found = load_heads(first).heads.to(model.target.device)
+            for later in train_together(
+                model.target, found, model.tokenizer, beginnings, both, folder, out, recipe.nodes
+            ):
+                _tell(later)
 
 
 @app.command("train-draft")
@@ -148,6 +162,13 @@ def _tell(event: Event | MadeDraft) -> None:
         case Wrote(count, wanted):
             print(f"text {count.all}/{wanted}: {count.cut} cut, {count.dropped} left out", file=sys.stderr)
         case Learned(line, steps):
+            if "held_out_kl" in line:
+                print(
+                    f"step {line['step'] + 1:.0f}/{steps}: loss {line['loss']:.3f}, held out: base "
+                    f"{line['held_out_base']:.3f}, away from the original {line['held_out_kl']:.4f}, heads "
+                    f"{line['held_out_heads']:.3f}",
+                    file=sys.stderr,
+                )
             if "held_out_loss" in line:
                 right = " ".join(f"{share:.1%}" for name, share in line.items() if name.startswith("accuracy_"))
                 print(

@@ -248,8 +248,8 @@ def _write_card(made: MadeDraft, target: TransformersTarget, plan: DraftPlan, co
         f"---\nlicense: apache-2.0\nlibrary_name: transformers\ntags: [speculative-decoding]\n---\n"
         f"# Draft for {target.name}\n\n{plan.layers} layers, {made.parameters:,} parameters, embeddings "
         f"{plan.embeddings}. Distilled on {count.kept:,} texts that {target.name} wrote itself ({count.cut:,} cut "
-        f"where they began to repeat themselves): {len(log):,} steps, {sum(line['tokens'] for line in log):,.0f} tokens "
-        "read.\n\n"
+        f"where they began to repeat themselves): {len(log):,} steps, {sum(line['tokens'] for line in log):,.0f} "
+        "tokens read.\n\n"
         f"On held-out text: sum(min(p, q)) {made.overlap:.3f}, same most probable token {made.same_top:.1%}.\n\n"
         f"In use, {GUESSES} tokens a draft: {made.trial}.\n",
         encoding="utf-8",
