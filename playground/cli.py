@@ -20,6 +20,7 @@ from playground.settings import parse_pairs
 from playground.training import commands as training_commands
 
 if TYPE_CHECKING:  # the command line answers before torch is imported
+    from playground.decoding.trace import Summary
     from playground.run import Run
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -27,6 +28,14 @@ models_app = typer.Typer()
 app.add_typer(training_commands.app)
 app.add_typer(analysis_commands.app)
 app.add_typer(models_app, name="models", help="What is in the catalog, what is on this machine; fetch a model.")
+
+
+@analysis_commands.bench_app.command("page")
+def bench_page() -> None:
+    """Measure in Chromium how soon the page shows what a run yields, that no step is lost, and that memory stays."""
+    from playground.ui.bench import measure_page
+
+    measure_page(print)
 
 
 @app.command()
@@ -121,7 +130,9 @@ def _trace_file(path: Path | None) -> AbstractContextManager[TextIO | None]:
 def _result(run: Run) -> dict[str, object]:
     """What --json prints: the summary of the first sequence, who ran, and the other rows of a batch."""
     lane = run.trace.lanes[0]
-    rows = [asdict(run.summary(0, row)) | {"text": run.text(0, row)} for row in range(int(lane.settings["batch"]))]
+    rows = [
+        asdict(run.summary(0, row)) | {"text": run.text(0, row)} for row in range(int(lane.settings.get("batch", 1)))
+    ]
     return rows[0] | {
         "prompt_token_ids": lane.prompt_ids,
         "method": lane.method,
@@ -140,9 +151,14 @@ def _sentence(run: Run) -> str:
     return (
         f"{len(summary.output_token_ids)} tokens in {summary.target_forwards} target passes "
         f"({summary.tokens_per_target_pass:.2f} a pass, prefill counted), "
-        + (f"acceptance rate {rate:.0%}, " if rate is not None else "nothing proposed, ")
+        + (f"acceptance rate {rate:.0%}, " if rate is not None else f"{_unproposed(summary)}, ")
         + f"{summary.tokens_per_second:.1f} tokens/s, finish: {summary.finish_reason}"
     )
+
+
+def _unproposed(summary: Summary) -> str:
+    """Why there is no acceptance rate."""
+    return "nothing proposed" if summary.num_draft_tokens == 0 else "the server does not tell what it proposed"
 
 
 @models_app.callback(invoke_without_command=True)
@@ -171,47 +187,52 @@ def fetch_model(name: Annotated[str, typer.Argument(help="A family, a model, a h
 @app.command()
 def deploy(
     method: Annotated[str, typer.Option(help="A method's id.")],
-    target: Annotated[str, typer.Option(help="Hub id or folder of the target, as the engine will load it.")],
-    draft: Annotated[str | None, typer.Option(help="Hub id or folder of the draft model.")] = None,
-    heads: Annotated[str | None, typer.Option(help="Medusa heads.")] = None,
+    target: Annotated[str, typer.Option(help="A family or model of the catalog, a hub id, or a path.")],
+    draft: Annotated[str | None, typer.Option(help="Likewise, for the draft model; a family brings its own.")] = None,
+    heads: Annotated[str | None, typer.Option(help="Medusa heads; a family brings its own.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A setting of the method: name=value.")] = None,
     engine: Annotated[str | None, typer.Option(help="One engine only; without it, all of them.")] = None,
     tensor_parallel: Annotated[int, typer.Option(help="GPUs that share each layer.")] = 1,
     pipeline_parallel: Annotated[int, typer.Option(help="Groups of GPUs that share the stack of layers.")] = 1,
+    draft_tensor_parallel: Annotated[
+        int | None, typer.Option(help="GPUs that share the draft: 1, or as the target.")
+    ] = None,
     nodes: Annotated[int, typer.Option(help="Machines.")] = 1,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    prompt: Annotated[str, typer.Option(help="What the exported scripts continue.")] = "Once upon a time",
+    chat: Annotated[bool, typer.Option("--chat/--no-chat", help="Use the chat template.")] = False,
+    max_new_tokens: Annotated[int, typer.Option(help="Most tokens to write.")] = 64,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
+    top_k: Annotated[int, typer.Option(help="0 is off.")] = 0,
+    top_p: Annotated[float, typer.Option(help="1 is off.")] = 1.0,
+    min_p: Annotated[float, typer.Option(help="0 is off.")] = 0.0,
+    repetition_penalty: Annotated[float, typer.Option(help="1 is off.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the exported scripts.")] = 1,
 ) -> None:
     """What serving engines take for a method and its settings, as Markdown."""
+    from playground.decoding.sampling import Sampling
     from playground.deploy.export import deploy_text
+    from playground.deploy.named import chosen
+    from playground.models.catalog import load_catalog
 
-    print(
-        deploy_text(
-            method,
-            target,
-            settings=parse_pairs(settings or []),
-            draft=draft,
-            heads=heads,
-            engine=engine,
-            tensor_parallel=tensor_parallel,
-            pipeline_parallel=pipeline_parallel,
-            nodes=nodes,
-        )
+    plan, notes = chosen(
+        load_catalog(),
+        method,
+        target,
+        draft,
+        heads,
+        settings=_settings(settings or []),
+        sampling=Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed),
+        max_new_tokens=max_new_tokens,
+        prompt=prompt,
+        chat=chat,
+        dtype=dtype,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        draft_tensor_parallel=draft_tensor_parallel,
+        nodes=nodes,
     )
-
-
-@app.command()
-def export(
-    trace: Annotated[Path, typer.Argument(help="A trace file, or a stored reply of a vLLM server.")],
-    out: Annotated[Path, typer.Argument(help="The HTML file to write.")],
-) -> None:
-    """Write a run as one HTML file that plays in any browser, from disk, without internet."""
-    from playground.ui.player import export as export_page
-    from playground.ui.recordings import read_recording
-
-    page = export_page(read_recording(trace))
-    try:
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"The page cannot be written to {out}: {error.strerror}. Choose another file.") from error
+    print(deploy_text(plan, engine, notes))
 
 
 @app.command()
@@ -241,9 +262,9 @@ def list_drafts(
 @app.command()
 def methods() -> None:
     """List the methods and their settings."""
-    from playground.methods import METHODS
+    from playground.run import lane_kinds
 
-    for method in METHODS.values():
+    for method in lane_kinds().values():
         print(f"{method.id:16} {method.summary}")
         for setting in method.settings:
             print(f"    {setting.name}={setting.default}  {setting.help}")
