@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -215,13 +215,9 @@ def deploy(
     from playground.deploy.named import chosen
     from playground.models.catalog import load_catalog
 
-    plan, notes = chosen(
-        load_catalog(),
-        method,
-        target,
-        draft,
-        heads,
-        settings=_settings(settings or []),
+    plan, notes = chosen(load_catalog(), method, parse_pairs(settings or []), target, draft, heads)
+    plan = replace(
+        plan,
         sampling=Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed),
         max_new_tokens=max_new_tokens,
         prompt=prompt,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
-from playground.decoding.sampling import Sampling
 from playground.deploy.hf import export_transformers
 from playground.deploy.others import export_llama_cpp, export_tgi
 from playground.deploy.plan import FITS, Deployment, Export
@@ -37,42 +36,11 @@ def markdown(export: Export) -> str:
     return "\n\n".join(part.rstrip() for part in (title, fit, notes, *blocks) if part) + "\n"
 
 
-def deploy_text(
-    method: str,
-    target: str,
-    *,
-    settings: Mapping[str, object] | None = None,
-    draft: str | None = None,
-    heads: str | None = None,
-    engine: str | None = None,
-    sampling: Sampling | None = None,
-    max_new_tokens: int = 64,
-    prompt: str = "Once upon a time",
-    chat: bool = False,
-    dtype: str = "auto",
-    tensor_parallel: int = 1,
-    pipeline_parallel: int = 1,
-    draft_tensor_parallel: int | None = None,
-    nodes: int = 1,
-) -> str:
-    """Markdown for one engine, or for all of them. Raises UserError for whatever cannot be deployed."""
-    plan = Deployment(
-        method=method,
-        target=target,
-        settings=settings or {},
-        draft=draft,
-        heads=heads,
-        sampling=sampling or Sampling(),
-        max_new_tokens=max_new_tokens,
-        prompt=prompt,
-        chat=chat,
-        dtype=dtype,
-        tensor_parallel=tensor_parallel,
-        pipeline_parallel=pipeline_parallel,
-        draft_tensor_parallel=draft_tensor_parallel,
-        nodes=nodes,
-    )
-    return "\n".join(markdown(export(plan, one)) for one in ([engine] if engine else ENGINES))
+def deploy_text(plan: Deployment, engine: str | None = None, notes: Sequence[str] = ()) -> str:
+    """Markdown for one engine, or for all of them, under what is to be known of all. UserError: no such engine."""
+    told = ["".join(f"- {note}\n" for note in notes)] if notes else []
+    engines = [engine] if engine else ENGINES
+    return "\n".join([*told, *(markdown(export(plan, one)) for one in engines)])
 
 
 def _fence(language: str, text: str) -> str:

@@ -116,7 +116,7 @@ def test_what_an_engine_lacks_is_said_with_what_is_lost(method):
         found = export(plan(method), engine)
         assert found.fit == "none"
         assert any("lost" in note.lower() or "cannot be used" in note for note in found.notes)
-    assert "vLLM dropped Medusa" in deploy_text("medusa", "owner/target", engine="vllm")
+    assert "vLLM dropped Medusa" in deploy_text(plan("medusa"), "vllm")
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash on this machine")
@@ -181,11 +181,11 @@ def test_what_cannot_be_deployed_is_refused_with_a_sentence(more, says):
 
 def test_an_unknown_engine():
     with pytest.raises(UserError, match=r"Engines: vllm, sglang, transformers, tgi, llama\.cpp"):
-        deploy_text("prompt-lookup", "owner/target", engine="triton")
+        deploy_text(plan("prompt-lookup"), "triton")
 
 
 def test_markdown_cannot_be_broken_out_of():
-    text = deploy_text("prompt-lookup", "a```b", engine="vllm")
+    text = deploy_text(plan("prompt-lookup", target="a```b"), "vllm")
     assert text.count("````bash") == 1
 
 
