@@ -33,6 +33,11 @@ class Learned:
     steps: int
 
 
+@dataclass(frozen=True)
+class Judging:
+    """Learning is over; measuring what was learned comes next, and takes a while."""
+
+
 class Clock:
     """The time for a training, from now on: `minutes`, or None for as long as it takes. What was once decided by it
     is kept in `work`, so that a run that is resumed repeats itself."""

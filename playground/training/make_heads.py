@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from playground.decoding.target import TransformersTarget
 from playground.models.medusa_heads import MedusaHeads, save_heads
 from playground.training.cost_curve import pass_seconds
-from playground.training.gathering import Clock, Learned, Wrote, gather
+from playground.training.gathering import Clock, Judging, Learned, Wrote, gather
 from playground.training.loop import read_log
 from playground.training.medusa import (
     RANKS,
@@ -46,7 +46,7 @@ class Made:
     trial: Trial
 
 
-Event = Wrote | Learned | Made
+Event = Wrote | Learned | Judging | Made
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,9 @@ class Recipe:
     minutes: float | None = None
 
 
-def make_heads(target: TransformersTarget, prompts: Prompts, recipe: Recipe, work: Path, out: Path) -> Iterator[Event]:
+def make_heads(
+    target: TransformersTarget, prompts: Prompts, recipe: Recipe, work: Path, out: Path
+) -> Generator[Event, None, None]:
     """Heads for `target` in the folder `out`. Resumable in `work`: closed or killed at any moment, it goes on there."""
     clock, plan, head = Clock(recipe.minutes, work), recipe.plan, target.head
     count = TextCount()
@@ -82,6 +84,7 @@ def make_heads(target: TransformersTarget, prompts: Prompts, recipe: Recipe, wor
     heads = new_heads(head, plan)
     for line in learn(heads, head, seen, held_out, plan, work):
         yield Learned(line, plan.schedule.steps)
+    yield Judging()
     heads.to(head.weight)
     made = judge(target, heads, label_ranks(heads, head, held_out), held_out.greedy, recipe.nodes, prompts, out)
     save_heads(heads.half(), out, target.name, made.tree.paths, pickled=False)
