@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from playground.analysis.benchmark import Contender, OwnLane, run_benchmark
@@ -21,14 +22,16 @@ from playground.settings import parse_pairs
 
 BASELINE = "autoregressive"
 PLAIN = "transformers generate"
+LATER = ("rounds", "lanes", "reference", "loops", "hopeless")  # may change while a benchmark goes on
 ASSISTED = "transformers assisted"
 LOOKUP = "transformers prompt lookup"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure. `lanes` are methods with their settings, as "draft-model k=4".
+    """What to measure. `lanes` are methods with their settings, as "draft-model k=4"; "k=2|4|8" is a lane for each.
 
+    Of the lanes of one method those slower than `hopeless` times the fastest sit out the rounds that follow.
     Questions whose plain answer repeats more than `loops` of its 4-grams are answered, but left out of the report.
     """
 
@@ -43,6 +46,7 @@ class Plan:
     limit: int | None = None
     turns: int | None = None
     loops: float = 1.0
+    hopeless: float = 0.0
     max_new_tokens: int = 128
     temperature: float = 0.0
     seed: int = 1
@@ -75,7 +79,7 @@ def measure(plan: Plan, out: Path, progress: Callable[..., None] = lambda *_: No
     store = ModelStore(progress=progress)
     contenders = _contenders(plan, store)
     _claim(out, plan)
-    samples = run_benchmark(questions, contenders, plan.rounds, out / "samples.jsonl", progress)
+    samples = run_benchmark(questions, contenders, plan.rounds, out / "samples.jsonl", progress, plan.hopeless)
     circles = loops(samples, BASELINE, plan.loops)
     samples = [sample for sample in samples if sample.question not in circles]
     if not samples:
@@ -121,7 +125,8 @@ def _chosen(questions: list[Question], plan: Plan) -> list[Question]:
 
 
 def _contenders(plan: Plan, store: ModelStore) -> list[Contender]:
-    lanes = [parse_lane(text, plan) for text in dict.fromkeys((BASELINE, *plan.lanes))]
+    texts = [text for lane in (BASELINE, *plan.lanes) for text in each_setting(lane)]
+    lanes = [parse_lane(text, plan) for text in dict.fromkeys(texts)]
     catalog = load_catalog()
     for _, lane in lanes:
         method = get_method(lane.method)
@@ -141,6 +146,16 @@ def _contenders(plan: Plan, store: ModelStore) -> list[Contender]:
             if lane.method == "prompt-lookup":
                 found.append(Generate(f"{LOOKUP} k={k}", plan.run, store, parts.target, k=k))
     return found
+
+
+def each_setting(text: str) -> list[str]:
+    """The lanes of a sweep: "draft-model k=2|4" is "draft-model k=2" and "draft-model k=4"."""
+    method, *pairs = text.split() or [""]
+    choices = []
+    for pair in pairs:
+        name, equals, values = pair.partition("=")
+        choices.append([f"{name}{equals}{value}" for value in values.split("|")])
+    return [" ".join([method, *chosen]) for chosen in product(*choices)]
 
 
 def parse_lane(text: str, plan: Plan) -> tuple[str, LaneSpec]:

@@ -64,9 +64,10 @@ class Sample:
 
 
 class Contender(Protocol):
-    """Who is measured."""
+    """Who is measured. Those of one `group` are settings of one thing, of which the best is looked for."""
 
     name: str
+    group: str
 
     def answer(self, prompt: str, earlier: Sequence[str]) -> Answer:
         """Continue `earlier`, texts of the user and answers by turns, and `prompt`."""
@@ -77,7 +78,7 @@ class OwnLane:
     """A method of the playground. `spec` is everything about the run but lane and prompt."""
 
     def __init__(self, name: str, lane: LaneSpec, spec: RunSpec, store: ModelStore) -> None:
-        self.name, self._store = name, store
+        self.name, self.group, self._store = name, lane.method, store
         self.promise = get_method(lane.method).promise(lane.settings, spec.sampling.greedy)
         self._spec = replace(spec, lanes=(lane,))
 
@@ -100,7 +101,7 @@ class OwnLane:
             passes=summary.target_forwards,
             accepted=summary.acceptance_histogram or [],  # a server that does not count
             drafted=summary.num_draft_tokens or 0,
-            shares={name: sum(phases[phase] for phase in of) / whole for name, of in shares.items()},
+            shares={name: sum(phases[phase] for phase in of) / whole for name, of in shares.items()} if whole else {},
         )
 
 
@@ -110,12 +111,14 @@ def run_benchmark(
     rounds: int,
     file: Path,
     progress: Callable[[str, float], None] = lambda message, fraction: None,
+    hopeless: float = 0.0,
 ) -> list[Sample]:
     """Every contender answers every question in every round; returns all samples, those already in `file` too.
 
     For a question the contenders take turns one right after the other, each time another first, so that whatever else
-    the machine does meets all alike. Raises UserError before any work: nothing to measure, two contenders of one name,
-    a file that holds something else.
+    the machine does meets all alike. A contender whose tokens per second are below `hopeless` times those of the best
+    of its group sits out the rounds that follow. Raises UserError before any work: nothing to measure, two contenders
+    of one name, a file that holds something else.
     """
     names = [contender.name for contender in contenders]
     if not questions or not contenders or rounds < 1:
@@ -129,7 +132,7 @@ def run_benchmark(
     done = {(sample.lane, sample.round, sample.question) for sample in samples}
     wanted = rounds * len(questions) * len(names)
     with file.open("a", encoding="utf-8") as lines:
-        for number, question, contender in _turns(questions, contenders, rounds):
+        for number, question, contender in _turns(questions, contenders, rounds, samples, hopeless):
             if (contender.name, number, question.id) in done:
                 continue
             progress(f"Round {number + 1}, question {question.id}: {contender.name}", len(done) / wanted)
@@ -168,10 +171,26 @@ def read_samples(file: Path) -> list[Sample]:
 
 
 def _turns(
-    questions: Sequence[Question], contenders: Sequence[Contender], rounds: int
+    questions: Sequence[Question],
+    contenders: Sequence[Contender],
+    rounds: int,
+    samples: Sequence[Sample],
+    hopeless: float,
 ) -> Iterator[tuple[int, Question, Contender]]:
     for number in range(rounds):
+        before = [one for one in samples if one.round < number]
+        running = [one for one in contenders if _rate(before, one.name) >= hopeless * _best(before, contenders, one)]
         for at, question in enumerate(questions):
-            first = (number + at) % len(contenders)
-            for contender in (*contenders[first:], *contenders[:first]):
+            first = (number + at) % len(running)
+            for contender in (*running[first:], *running[:first]):
                 yield number, question, contender
+
+
+def _best(samples: Sequence[Sample], contenders: Sequence[Contender], one: Contender) -> float:
+    return max(_rate(samples, other.name) for other in contenders if other.group == one.group)
+
+
+def _rate(samples: Sequence[Sample], lane: str) -> float:
+    """Tokens per second of all answers together; 0 without any."""
+    seconds = sum(sample.seconds for sample in samples if sample.lane == lane)
+    return sum(sample.tokens for sample in samples if sample.lane == lane) / seconds if seconds else 0.0

@@ -29,7 +29,10 @@ def bench(
     ),
     lane: Annotated[
         list[str] | None,
-        typer.Option(help='A method with settings, such as "draft-model k=4"; repeatable. Autoregressive always runs.'),
+        typer.Option(
+            help='A method with settings: "draft-model k=4", or a sweep: "draft-model k=2|4|8". Repeatable; '
+            "autoregressive always runs."
+        ),
     ] = None,
     models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
     target: Annotated[str | None, typer.Option(help="Hub id, folder or GGUF file instead of the family's.")] = None,
@@ -43,6 +46,9 @@ def bench(
     loops: Annotated[
         float, typer.Option(help="Leave questions out whose plain answer repeats more than this share of its 4-grams.")
     ] = 1.0,
+    hopeless: Annotated[
+        float, typer.Option(help="Stop a sweep's lanes that are slower than this share of its fastest after a round.")
+    ] = 0.0,
     max_new_tokens: Annotated[int, typer.Option(help="Most tokens per answer.")] = 128,
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Same seed, same answers.")] = 1,
@@ -69,6 +75,7 @@ def bench(
         limit=limit,
         turns=turns,
         loops=loops,
+        hopeless=hopeless,
         max_new_tokens=max_new_tokens,
         temperature=temperature,
         seed=seed,

@@ -36,7 +36,8 @@ class Generate:
         draft: Source | None = None,
         k: int | None = None,
     ) -> None:
-        self.name, self._spec, self._store = name, spec, store
+        self.name = self.group = name
+        self._spec, self._store = spec, store
         self._target, self._draft, self._k = target, draft, k
         self._warm = False
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from playground.analysis.bench import Plan, measure, parse_lane
+from playground.analysis.bench import Plan, each_setting, measure, parse_lane
 from playground.analysis.benchmark import read_samples
 from playground.decoding.trace import summarize
 from playground.errors import UserError
@@ -96,3 +96,15 @@ def test_a_lane_is_named_by_what_was_asked(plan: Plan) -> None:
     assert name == "medusa acceptance=typical"
     assert lane.settings["acceptance"] == "typical"
     assert lane.target == "built-in"
+
+
+def test_a_sweep_is_a_lane_per_setting() -> None:
+    assert each_setting("draft-model k=2|4 confidence=0|0.3") == [
+        "draft-model k=2 confidence=0",
+        "draft-model k=2 confidence=0.3",
+        "draft-model k=4 confidence=0",
+        "draft-model k=4 confidence=0.3",
+    ]
+    assert each_setting("autoregressive") == ["autoregressive"]
+    assert each_setting("medusa tree=[[0],[0,0]]") == ["medusa tree=[[0],[0,0]]"]
+    assert each_setting("draft-model k") == ["draft-model k"]

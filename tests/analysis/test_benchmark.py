@@ -17,14 +17,21 @@ QUESTIONS = [Question("1", "story", ("a", "b")), Question("2", "code", ("c",))]
 class Echo:
     """Answers with what it was asked, and remembers the order."""
 
-    def __init__(self, name: str, log: list[tuple[str, str, tuple[str, ...]]], dies_at: int | None = None) -> None:
-        self.name, self.log, self.dies_at = name, log, dies_at
+    def __init__(
+        self,
+        name: str,
+        log: list[tuple[str, str, tuple[str, ...]]],
+        dies_at: int | None = None,
+        seconds: float = 0.5,
+        group: str = "echo",
+    ) -> None:
+        self.name, self.log, self.dies_at, self.seconds, self.group = name, log, dies_at, seconds, group
 
     def answer(self, prompt: str, earlier: Sequence[str]) -> Answer:
         if len(self.log) == self.dies_at:
             raise KeyboardInterrupt
         self.log.append((self.name, prompt, tuple(earlier)))
-        return Answer([1], [2, 3], f"{self.name} on {prompt}", 0.5, 2)
+        return Answer([1], [2, 3], f"{self.name} on {prompt}", self.seconds, 2)
 
 
 def test_every_contender_answers_everything_and_each_comes_first_in_turn(tmp_path: Path) -> None:
@@ -76,3 +83,22 @@ def test_what_cannot_be_measured_is_told_before_any_work(tmp_path: Path) -> None
         run_benchmark(QUESTIONS, [Echo("x", log)], 1, file)
     assert log == []
     assert file.read_text() == '{"format": "something else"}\n'
+
+
+def test_hopeless_settings_sit_out_the_rounds_that_follow(tmp_path: Path) -> None:
+    def lanes() -> list[Echo]:
+        return [
+            Echo("fast", [], seconds=1.0),
+            Echo("near", [], seconds=1.2),
+            Echo("slow", [], seconds=3.0),
+            Echo("another method", [], seconds=9.0, group="other"),
+        ]
+
+    samples = run_benchmark(QUESTIONS, lanes(), 3, tmp_path / "samples.jsonl", hopeless=0.7)
+    rounds = {
+        name: {one.round for one in samples if one.lane == name} for name in ("fast", "near", "slow", "another method")
+    }
+    assert rounds == {"fast": {0, 1, 2}, "near": {0, 1, 2}, "slow": {0}, "another method": {0, 1, 2}}
+    again = lanes()
+    assert run_benchmark(QUESTIONS, again, 3, tmp_path / "samples.jsonl", hopeless=0.7) == samples
+    assert all(lane.log == [] for lane in again)
