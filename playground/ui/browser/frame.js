@@ -1,7 +1,8 @@
 // What the Plotly figures have in common.
 //
 // A figure is a pure function of (log, lane, head, colours, width): it returns Plotly's `data` and `layout`, and a
-// `caption` that says the same in words, for everybody and for those who do not see the drawing.
+// `caption` that says the same in words, for everybody and for those who do not see the drawing. A figure wider than
+// its box has `layout.width`, and `scroll` is the share of it at which to begin.
 
 import { label } from './dom.js';
 import { countAt, pieceOf, trackOf } from './log.js';

@@ -88,6 +88,7 @@ export function jacobiTrajectory(log, lane, head, colours, width = 640) {
   return {
     data: [trace],
     layout,
+    scroll: (last.start - origin) / (last.start + last.after.length - origin),
     caption: word(last.fixed || last.before.length === 1 ? 'view.jacobi' : 'view.unsolved', {
       pass: last.n,
       n: last.before.length,

@@ -79,11 +79,13 @@ export function makeViews({ tabs, views: box, charts }, changed) {
     for (const [name, figure] of Object.entries({ ...ALWAYS, ...shown?.figures })) {
       const { chart, said } = places[name];
       if (!chart.offsetParent) continue;
-      const { data, layout, caption } = figure(log, lane, head, colours, chart.clientWidth);
+      const { data, layout, caption, scroll = 0 } = figure(log, lane, head, colours, chart.clientWidth);
       chart.style.height = `${layout.height}px`;
       await plotly.react(chart, data, { ...layout, uirevision: log.run }, CONFIG);
       chart.setAttribute('aria-label', `${word(`view.title.${name}`)}. ${caption}`);
       said.textContent = caption;
+      chart.tabIndex = layout.width > chart.clientWidth ? 0 : -1;
+      if (chart.dataset.head !== String(head)) chart.scrollLeft = scroll * chart.scrollWidth;
       chart.dataset.head = head;
       await breath();
     }
@@ -92,10 +94,10 @@ export function makeViews({ tabs, views: box, charts }, changed) {
   return { drawTabs, drawFigures, choose };
 }
 
-// Lets the page answer between two figures.
+// Lets the page answer, and show a frame, between two figures.
 const breath = () =>
   new Promise((resolve) => {
-    setTimeout(resolve);
+    requestAnimationFrame(() => setTimeout(resolve));
   });
 
 function place(name, kind) {
