@@ -156,12 +156,13 @@ class Workshop:
         with self._lock:
             state = asdict(self._state)
         state["loss"] = thinned(state["loss"], POINTS)
-        families = [family for family, _ in self.families()]
+        titles = dict(self.families())
         return state | {
+            "families": decode_value(dict[str, JSON], titles, "families"),
             "mine": visitor == self._owner,
-            "paused": {family: asdict(order) for family in families if (order := self.paused(family))},
+            "paused": {family: asdict(order) for family in titles if (order := self.paused(family))},
             "trained": {
-                family: trained_name(family) for family in families if (self._heads(family) / "config.json").is_file()
+                family: trained_name(family) for family in titles if (self._heads(family) / "config.json").is_file()
             },
         }
 

@@ -60,6 +60,11 @@ def make_lane_editor(value: list[dict[str, Any]], kinds: Iterable[LaneKind]) -> 
     return _component("lane_editor", value, methods=[describe(kind) for kind in kinds], most=MOST_LANES)
 
 
+def make_train(variants: Iterable[str], most_heads: int) -> gr.HTML:
+    """The room in which heads are trained. Its value is the state of training.workshop, as JSON."""
+    return _component("train", None, variants=list(variants), most_heads=most_heads)
+
+
 def make_header() -> gr.HTML:
     """Title, what it is about, the switch between light and dark, and the keys."""
     return _component("header", "")

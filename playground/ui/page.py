@@ -15,6 +15,7 @@ from playground.models.catalog import load_catalog
 from playground.models.drafts import find_drafts
 from playground.models.store import ModelStore
 from playground.run import open_run
+from playground.training.workshop import Workshop
 from playground.ui import wire
 from playground.ui.api import Page, add_api
 from playground.ui.components import ASSETS, PLOTLY, make_header, make_stage, stylesheet
@@ -25,6 +26,7 @@ from playground.ui.model_controls import draft_choices, draft_table, family_choi
 from playground.ui.player import player
 from playground.ui.recordings import read_recording
 from playground.ui.theme import theme
+from playground.ui.train import make_train_room
 
 FIRST_TRACE = ASSETS / "traces" / "first.jsonl"
 RUNS_AT_ONCE = 4
@@ -75,7 +77,8 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
 
     `allow_local` False refuses models from paths of this machine and servers, for a page that strangers may use.
     """
-    catalog = load_catalog()
+    workshop = Workshop(store, load_catalog())
+    catalog = workshop.catalog
 
     def start(*controls: Any) -> Iterator[str]:
         yield wire.notice("progress", "Getting the models ready …")
@@ -134,6 +137,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
                 form = make_form(catalog, allow_local)
             with gr.Column(elem_id="stage-column", scale=1, min_width=0):
                 stage = make_stage(recorded(first_trace) if first_trace.exists() else None, player)
+        make_train_room(workshop, form.models.target, form.models.heads)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         running = form.run.click(
             start, form.fields, stage, concurrency_limit=RUNS_AT_ONCE, concurrency_id="runs", **quiet
