@@ -79,8 +79,8 @@ def outside(source: Source) -> Name:
         path = source.path.relative_to(PROJECT).as_posix()
         return Name(
             path,
-            f"{_code(source.name)} comes with this project and is on no hub: {_code(path)} is its folder. Run the "
-            "command in the project's folder, or copy that folder to the server.",
+            f"{_code(source.name)} is on no hub: it is the folder {_code(path)} of this project. Run what follows in "
+            "the project's folder, or copy it to the server.",
         )
     if isinstance(source, Folder | Gguf):
         return Name(str(source.path))

@@ -282,10 +282,9 @@ class RemoteLane:
             if response.status_code == 200:
                 self.header.chat = True
                 return _tokens(await _body(response, LARGEST_PAGE))
-            refusal = await self._refusal(response)
-        if self.chat or self.system:
-            raise UserError(f"The server makes no chat of this prompt. {refusal}")
-        self.header.notices.append(f"The prompt went to the server as it stands, without a chat template. {refusal}")
+            if self.chat or self.system:
+                raise UserError(f"The server makes no chat of this prompt. {await self._refusal(response)}")
+        self.header.notices.append(f"No chat template: the prompt went as it stands (status {response.status_code}).")
         return "\n".join(said)
 
     def _request(self, model: str, prompt: str | list[int]) -> dict[str, JSON]:

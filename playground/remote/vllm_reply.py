@@ -19,8 +19,8 @@ from playground.errors import UserError
 from playground.remote.sse import EventParser
 
 UNTOLD = "the server does not tell what it proposed"
-TIMES = "Wall clock: a step's time is the time between two arrivals, with network and queue."
-PASSES = "The server does not tell its passes: its events are counted, and by its own counts those that came as one."
+TIMES = "Wall clock: a step lasts from one arrival to the next, network and queue included."
+PASSES = "Passes are not told: counted are the server's events, and by its own counts those that came as one."
 NO_TIMES = "A stored reply holds no times."
 
 

@@ -19,6 +19,7 @@ from playground.training.workshop import Workshop
 from playground.ui import wire
 from playground.ui.api import Page, add_api
 from playground.ui.components import ASSETS, PLOTLY, make_header, make_stage, stylesheet
+from playground.ui.deploy_panel import FOLLOW, make_deploy_panel
 from playground.ui.fetching import fetch
 from playground.ui.form import make_form, run_spec
 from playground.ui.link import read_link, write_link
@@ -138,6 +139,8 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
             with gr.Column(elem_id="stage-column", scale=1, min_width=0):
                 stage = make_stage(recorded(first_trace) if first_trace.exists() else None, player)
         make_train_room(workshop, form.models.target, form.models.heads)
+                make_deploy_panel(catalog)
+        page.load(None, js=FOLLOW)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         running = form.run.click(
             start, form.fields, stage, concurrency_limit=RUNS_AT_ONCE, concurrency_id="runs", **quiet

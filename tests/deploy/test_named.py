@@ -51,8 +51,8 @@ def test_every_target_of_the_catalog_has_a_name_that_is_found():
 def test_what_comes_with_the_project_is_a_path_and_a_sentence():
     plan, notes = chosen(CATALOG, "draft-model", {}, "built-in")
     assert (plan.target, plan.draft) == ("assets/models/target", "assets/models/draft")
-    assert notes[0].startswith("`built-in-target` comes with this project and is on no hub: `assets/models/target`")
-    assert deploy_text(plan, "vllm", notes).startswith("- `built-in-target` comes with")
+    assert notes[0].startswith("`built-in-target` is on no hub: it is the folder `assets/models/target` of")
+    assert deploy_text(plan, "vllm", notes).startswith("- `built-in-target` is on no hub")
 
 
 def test_names_of_ones_own_stay():

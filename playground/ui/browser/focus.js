@@ -12,15 +12,17 @@ const PHASES = ['prefill', 'draft', 'forward', 'acceptance', 'bookkeeping'];
 const LEGEND = ['accepted', 'rejected', 'never-reached', 'corrected', 'bonus', 'plain'];
 
 export function makeFocus(boxes, tip) {
+  const entry = (status) =>
+    h(
+      'li',
+      {},
+      h('span', { class: `token ${status}` }, `${GLYPHS[status]} ${word(`status.${status}`)}`.trim()),
+      h('span', {}, word(`meaning.${status}`)),
+    );
+  const unknown = entry('unknown');
   boxes.legend.replaceChildren(
-    ...LEGEND.map((status) =>
-      h(
-        'li',
-        {},
-        h('span', { class: `token ${status}` }, `${GLYPHS[status]} ${word(`status.${status}`)}`.trim()),
-        h('span', {}, word(`meaning.${status}`)),
-      ),
-    ),
+    ...LEGEND.map(entry),
+    unknown,
     h('li', {}, h('span', { class: 'token' }, word('odds')), h('span', {}, word('meaning.odds'))),
   );
 
@@ -28,6 +30,7 @@ export function makeFocus(boxes, tip) {
     const track = trackOf(log, lane);
     const count = countAt(track, head);
     const step = track?.steps[count - 1];
+    unknown.hidden = !log.lanes.some(({ lossless }) => lossless === 'unknown');
     boxes.place.textContent = step
       ? `${log.lanes[lane].title} · ${word('place', { n: count, total: track.steps.length })}`
       : '';

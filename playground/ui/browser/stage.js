@@ -35,19 +35,27 @@ export function mount(element, props, watch, server) {
 
   function take(message) {
     const before = state.log;
+    const { lanes } = before;
     state.log = receive(state.log, message);
     if (state.log !== before) opened();
+    else if (state.log.lanes !== lanes) drawHeaders();
     changed();
   }
 
   function opened() {
     state.chosen = null;
-    drawLanes = makeLanes($('lanes'), state.log, choose);
-    $('prompt').replaceChildren(...promptPieces(state.log.lanes[0]));
+    drawHeaders();
     // The space bar belongs to the playhead now; on a focused button it would start another run.
     if (document.activeElement?.id === 'run') stage.focus({ preventScroll: true });
     const calm = window.matchMedia('(prefers-reduced-motion: reduce)').matches;
     move(state.log.live || calm ? atEnd : atStart);
+  }
+
+  // What the run's header says: the cards of its lanes, and the prompt.
+  function drawHeaders() {
+    drawLanes = makeLanes($('lanes'), state.log, choose);
+    $('prompt').replaceChildren(...promptPieces(state.log.lanes[0]));
+    window.dispatchEvent(new CustomEvent('focused'));
   }
 
   function move(play) {
@@ -67,6 +75,7 @@ export function mount(element, props, watch, server) {
   function choose(at, step) {
     if (at >= state.log.lanes.length) return;
     state.chosen = at;
+    window.dispatchEvent(new CustomEvent('focused'));
     if (step >= 0) move(seek(state.log, trackOf(state.log, at).at[step] + 1));
     else changed();
   }
@@ -188,14 +197,17 @@ function facts({ title, machine, recorded, lanes, live, end, lost }) {
 }
 
 // The prompt as the target reads it: every token a piece that names its id.
-export const promptPieces = ({ prompt_pieces: pieces, prompt_ids: ids }) =>
-  pieces.map((piece, at) =>
-    h(
-      'span',
-      { class: 'piece', title: word('promptTip', { n: at + 1, id: ids[at] }) },
-      visible(piece).replaceAll('\n', '↵'),
-    ),
-  );
+// A server's lane has only the text.
+export const promptPieces = ({ prompt, prompt_pieces: pieces, prompt_ids: ids }) =>
+  pieces.length
+    ? pieces.map((piece, at) =>
+        h(
+          'span',
+          { class: 'piece', title: word('promptTip', { n: at + 1, id: ids[at] }) },
+          visible(piece).replaceAll('\n', '↵'),
+        ),
+      )
+    : [visible(prompt).replaceAll('\n', '↵')];
 
 // How tokens were chosen. A lane that only keeps the target's law writes another text than the baseline when it draws.
 export function sampling(lanes) {

@@ -199,6 +199,7 @@ const EN = {
   'meaning.never-reached': 'behind a wrong guess: not judged',
   'meaning.corrected': 'the target’s, for a wrong guess',
   'meaning.bonus': 'the target’s, after right guesses',
+  'meaning.unknown': 'from a server that does not tell',
   'meaning.plain': 'the target’s; nothing guessed',
   odds: 'p, q',
   'meaning.odds': 'target’s, draft’s probability',
