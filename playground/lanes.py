@@ -40,17 +40,17 @@ class LocalLane:
         stop: Sequence[str],
         gate: Gate,
     ) -> None:
-        self.header, self._sessions, self._warm_up, self._gate = header, sessions, warm_up, gate
-        self._pieces = pieces
+        self.header, self.sessions, self._warm_up, self.gate = header, sessions, warm_up, gate
+        self.pieces = pieces
         self._streams = [TextStream(pieces, continues=True, stops=stop) for _ in sessions]
         self._known: set[int] = set()
 
     def warm(self) -> None:
-        for _ in decode([self._warm_up], self._gate):
+        for _ in decode([self._warm_up], self.gate):
             pass
 
     def steps(self) -> Iterator[Step]:
-        for step in decode(self._sessions, self._gate):
+        for step in decode(self.sessions, self.gate):
             self._label(step)
             yield step
 
@@ -62,7 +62,7 @@ class LocalLane:
             step.emitted[-1].text += stream.finish()
         new = set(_mentioned(step)) - self._known
         self._known |= new
-        step.pieces = {token: self._pieces.piece(token) for token in sorted(new)}
+        step.pieces = {token: self.pieces.piece(token) for token in sorted(new)}
 
 
 def _mentioned(step: Step) -> Iterator[int]:

@@ -52,6 +52,7 @@ class RunSpec:
 
     `companions` are the prompts of the other rows of a batched lane, repeated as needed; without them the prompt
     itself is repeated with other seeds. `earlier` is what was said before the prompt: user and answer by turns.
+    `prompt_ids`, where given, are the prompt as the target reads it, and no text is encoded.
     """
 
     prompt: str
@@ -68,6 +69,7 @@ class RunSpec:
     stop: tuple[str, ...] = ()
     companions: tuple[str, ...] = ()
     earlier: tuple[str, ...] = ()
+    prompt_ids: tuple[int, ...] = ()
     dtype: str = "auto"
     device: str = "auto"
     detail: bool = False
@@ -118,6 +120,13 @@ class Run:
     def close(self) -> None:
         """Give the models back. Closing twice does nothing."""
         self._held.close()
+
+    def local(self, lane: int) -> LocalLane:
+        """A lane that runs here, for who wants to see more of it than its Steps. UserError for a server's."""
+        opened = self._lanes[lane]
+        if not isinstance(opened, LocalLane):
+            raise UserError(f"{opened.header.title} runs on a server: what its models say is not told.")
+        return opened
 
     def summary(self, lane: int, row: int = 0) -> Summary:
         """Totals of a sequence so far."""
@@ -232,7 +241,10 @@ def _open_local(
 
     batch = int(settings["batch"])
     texts = [spec.prompt, *(spec.companions or (spec.prompt,)) * batch][:batch]
-    prompts = [encode_prompt(target.tokenizer, text, spec.chat, spec.system, spec.earlier) for text in texts]
+    prompts = [
+        list(spec.prompt_ids) or encode_prompt(target.tokenizer, text, spec.chat, spec.system, spec.earlier)
+        for text in texts
+    ]
     for prompt in prompts:
         if len(prompt) == target.target.context_length:
             raise UserError(f"The prompt fills all {len(prompt)} tokens that {target.name} reads. Shorten it.")

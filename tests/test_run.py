@@ -185,3 +185,17 @@ def test_a_prompt_that_fills_the_context_is_told(store: ModelStore) -> None:
     spec = RunSpec(text * 1024, (LaneSpec("autoregressive"),))
     with pytest.raises(UserError, match="fills all 1024 tokens" if len(ids) == 1024 else "at most"):
         open_run(spec, store)
+
+
+def test_prompt_ids_are_read_as_they_are(store: ModelStore) -> None:
+    whole = run(store, "draft-model").summary(0).output_token_ids
+    ids = run(store, "autoregressive").trace.lanes[0].prompt_ids
+    rest = run(store, "draft-model", prompt_ids=(*ids, *whole[:10]), max_new_tokens=14)
+    assert rest.trace.lanes[0].prompt_ids == [*ids, *whole[:10]]
+    assert rest.summary(0).output_token_ids == whole[10:]
+
+
+@pytest.mark.parametrize("ids", [(-1,), (10**6,)])
+def test_prompt_ids_that_no_token_has_are_a_sentence(store: ModelStore, ids: tuple[int, ...]) -> None:
+    with pytest.raises(UserError, match=r"The prompt holds token"):
+        run(store, "autoregressive", prompt_ids=ids)

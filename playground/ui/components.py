@@ -65,6 +65,11 @@ def make_train(variants: Iterable[str], most_heads: int) -> gr.HTML:
     return _component("train", None, variants=list(variants), most_heads=most_heads)
 
 
+def make_proof() -> gr.HTML:
+    """The panel that draws next tokens. Submitted with a place in a lane's text; its value is a message of proof.py."""
+    return _component("proof", "")
+
+
 def make_header() -> gr.HTML:
     """Title, what it is about, the switch between light and dark, and the keys."""
     return _component("header", "")
@@ -78,7 +83,7 @@ def _component(name: str, value: object, **props: Any) -> gr.HTML:
     return gr.HTML(
         value,
         html_template=(BROWSER / f"{name}.html").read_text(encoding="utf-8"),
-        js_on_load=f"{bundle(name)}\nmodule_{name}.mount(element, props, watch, server);",
+        js_on_load=f"{bundle(name)}\nmodule_{name}.mount(element, props, watch, server, trigger);",
         apply_default_css=False,
         elem_id=name.replace("_", "-"),
         **props,

@@ -18,14 +18,14 @@ from playground.run import open_run
 from playground.training.workshop import Workshop
 from playground.ui import wire
 from playground.ui.api import Page, add_api
-from playground.ui.components import ASSETS, PLOTLY, make_header, make_stage, stylesheet
-from playground.ui.deploy_panel import FOLLOW, make_deploy_panel
+from playground.ui.components import ASSETS, PLOTLY, make_header, make_proof, make_stage, stylesheet
 from playground.ui.fetching import fetch
 from playground.ui.form import make_form, run_spec
 from playground.ui.link import read_link, write_link
 from playground.ui.model_controls import draft_choices, draft_table, family_choices, refusal, resident_table
 from playground.ui.player import player
 from playground.ui.recordings import read_recording
+from playground.ui.proof import prove
 from playground.ui.theme import theme
 from playground.ui.train import make_train_room
 
@@ -110,6 +110,9 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
     def in_memory() -> str:
         return resident_table(store.resident())
 
+    def prove_step(asked: gr.EventData) -> Iterator[str]:
+        yield from prove(asked._data, lambda spec: open_run(spec, store, catalog, allow_local))
+
     def families() -> gr.Dropdown:
         return gr.Dropdown(choices=family_choices(catalog))
 
@@ -139,8 +142,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
             with gr.Column(elem_id="stage-column", scale=1, min_width=0):
                 stage = make_stage(recorded(first_trace) if first_trace.exists() else None, player)
         make_train_room(workshop, form.models.target, form.models.heads)
-                make_deploy_panel(catalog)
-        page.load(None, js=FOLLOW)
+                proof = make_proof()
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         running = form.run.click(
             start, form.fields, stage, concurrency_limit=RUNS_AT_ONCE, concurrency_id="runs", **quiet
@@ -152,6 +154,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         stopped = form.stop.click(None, cancels=[running, fetching], js=_tell("stop"), api_visibility="private")
         for ended in (running, fetching, stopped):
             ended.then(in_memory, None, models.resident, **quiet)
+        proof.submit(prove_step, None, proof, concurrency_limit=RUNS_AT_ONCE, **quiet)
         page.load(in_memory, None, models.resident, **quiet)
         fetching.then(families, None, models.target, **quiet)
         models.find_drafts.click(fitting, models.target, [models.drafts, models.draft], **quiet)

@@ -108,7 +108,8 @@ const EN = {
     'The pass read {rows} rows. Those of the {n} accepted guesses stay, {gone} are discarded: {before} rows before, {after} after.',
   'one.cacheTold.one':
     'The pass read {rows} rows. That of the accepted guess stays, {gone} are discarded: {before} rows before, {after} after.',
-  'one.cacheNone': 'The pass read {rows} rows; no guess was right, {gone} are discarded: {before} rows before, {after} after.',
+  'one.cacheNone':
+    'The pass read {rows} rows; no guess was right, {gone} are discarded: {before} rows before, {after} after.',
   'fate.accepted': 'stays in the text',
   'fate.rejected': 'thrown away',
   'fate.never-reached': 'not judged',
@@ -123,13 +124,16 @@ const EN = {
   'test.bonus':
     'All guesses before were right, so the target’s own token comes free: the same pass told these probabilities.',
   'test.sure': 'The target likes this token at least as much as the draft did (p ≥ q), so it always stays.',
-  'test.ratio.accepted': 'The target likes it less than the draft did: it stays with probability p/q = {threshold}. The draw {u} fell below, so it stays.',
-  'test.ratio.rejected': 'The draft offered it with q = {q}, the target wants it with p = {p} only: it may stay with probability p/q = {threshold}. The draw {u} fell beyond, so it goes.',
+  'test.ratio.accepted':
+    'The target likes it less than the draft did: it stays with probability p/q = {threshold}. The draw {u} fell below, so it stays.',
+  'test.ratio.rejected':
+    'The draft offered it with q = {q}, the target wants it with p = {p} only: it may stay with probability p/q = {threshold}. The draw {u} fell beyond, so it goes.',
   'test.ratio.label': 'draw u = {mark}, kept below p/q = {threshold}',
   'test.ratio.low': '0 · kept',
   'test.ratio.high': 'rejected · 1',
   'test.typical.accepted': 'Its probability {p} lies above the threshold {threshold}: plausible enough, it stays.',
-  'test.typical.rejected': 'Its probability {p} does not lie above the threshold {threshold}, or another branch was longer.',
+  'test.typical.rejected':
+    'Its probability {p} does not lie above the threshold {threshold}, or another branch was longer.',
   'test.typical.label': 'p = {mark}, kept above {threshold}',
   'test.typical.low': '0 · rejected',
   'test.typical.high': 'kept',
@@ -140,6 +144,28 @@ const EN = {
   'test.cut': 'The run ended here.',
   'test.residual':
     'After a rejection the target draws anew, only from what it wants more than the draft offered: max(0, p − q), set off in the bars.',
+  'proof.title': 'Prove it',
+  'proof.intro':
+    'Does the method really write what the target would? Draw the token that follows the text above 1,000 times: the same models, the same rule, fresh random numbers each time.',
+  'proof.draw': 'Draw 1,000 next tokens',
+  'proof.skip': 'with a common mistake: leave out the residual',
+  'proof.progress': 'Getting the models ready …',
+  'proof.where': 'After',
+  'proof.target': 'target alone',
+  'proof.drawn': 'drawn through the method',
+  'proof.count': '{n} of {of} tokens drawn. Chi-squared test:',
+  'proof.p': 'p {p}',
+  'proof.fits':
+    'They fit. Tokens drawn from the target itself would lie as far off or farther in {share} % of all tries.',
+  'proof.fitsAnyway':
+    'No difference to be seen at this place: where draft and target agree, the residual has little to do ({share} %). Try another step.',
+  'proof.noResidual':
+    'These are not the target’s probabilities: what the draft likes too comes too often. The residual is what prevents that.',
+  'proof.lossy': 'These are not the target’s probabilities, and this rule does not promise them: it is lossy.',
+  'proof.bug':
+    'These do not look like the target’s probabilities. By chance that happens once in a thousand tries; if it stays when you draw again, it is a bug.',
+  'proof.temperature':
+    'A greedy run is looked at with temperature 1: without chance there is no distribution to compare.',
   'train.title': 'Train Medusa heads',
   'train.intro':
     'The model writes text of its own; small heads on its last hidden state learn to guess what comes next in it. The model itself stays as it is. Two minutes on two processor cores are enough for the built-in one.',
@@ -171,8 +197,10 @@ const EN = {
   'train.result': 'The trained heads',
   'train.verdict':
     '{pass} tokens per pass of the target, {times} times the tokens per second of plain decoding: measured on {prompts} held-out prompts, greedy, {tokens} tokens. Mean acceptance length {length}.',
-  'train.tree': 'A tree of {n} nodes is the fastest on this machine; on the held-out text it would give {expected} tokens a pass.',
-  'train.tree.one': 'A tree of one node is the fastest on this machine; on the held-out text it would give {expected} tokens a pass.',
+  'train.tree':
+    'A tree of {n} nodes is the fastest on this machine; on the held-out text it would give {expected} tokens a pass.',
+  'train.tree.one':
+    'A tree of one node is the fastest on this machine; on the held-out text it would give {expected} tokens a pass.',
   'train.guess': 'Right among the first',
   'train.top': '{top}',
   'train.kind.greedy': 'head {head}, greedy text',
