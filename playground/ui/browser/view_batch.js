@@ -62,7 +62,7 @@ export function batchRows(log, lane, head, colours) {
         colorscale: [
           [0, tint(colours.plain, 0.15)],
           [0.001, tint(colours.accepted, 0.15)],
-          [1, colours.accepted],
+          [1, tint(colours.accepted, 0.65)],
         ],
         showscale: false,
         showlegend: false,
