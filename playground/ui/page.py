@@ -141,8 +141,8 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
                 form = make_form(catalog, allow_local)
             with gr.Column(elem_id="stage-column", scale=1, min_width=0):
                 stage = make_stage(recorded(first_trace) if first_trace.exists() else None, player)
-        make_train_room(workshop, form.models.target, form.models.heads)
                 proof = make_proof()
+        make_train_room(workshop, form.models.target, form.models.heads)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         running = form.run.click(
             start, form.fields, stage, concurrency_limit=RUNS_AT_ONCE, concurrency_id="runs", **quiet
