@@ -19,9 +19,7 @@ from playground.drafters.medusa import Heads, Medusa
 from playground.drafters.prompt_lookup import PromptLookup
 from playground.errors import UserError
 from playground.models.medusa_trees import Tree, load_tree
-from playground.settings import LaneKind, Setting, Settings
-
-Promise = Literal["ids", "distribution", "lossy"]
+from playground.settings import LaneKind, Promise, Setting, Settings
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,9 @@ class LaneModels:
 
 @dataclass(frozen=True)
 class Method(LaneKind):
-    """A way to decode. `needs` names what it cannot run without; `guesses` what its nodes are under sampling."""
+    """A way to decode. `guesses` says what its nodes are under sampling."""
 
     build: Callable[[LaneModels, Settings], Drafter] = field(kw_only=True)
-    needs: frozenset[str] = frozenset()
     guesses: Literal["points", "distribution"] = "points"
 
     def rule(self, settings: Settings) -> Rule:
@@ -53,7 +50,6 @@ class Method(LaneKind):
         return exact
 
     def promise(self, settings: Settings, greedy: bool) -> Promise:
-        """What the output has in common with autoregressive decoding: its ids, its distribution, or neither."""
         if settings.get("acceptance") == "typical" and not greedy:
             return "lossy"
         return "ids" if greedy or self.guesses == "points" else "distribution"

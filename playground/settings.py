@@ -11,6 +11,8 @@ from playground.decoding.trace import Value
 from playground.errors import UserError
 
 Settings: TypeAlias = Mapping[str, Value]
+Promise: TypeAlias = Literal["ids", "distribution", "lossy", "unknown"]
+"""What an output has in common with autoregressive decoding: its ids, its distribution, neither, or nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class LaneKind:
-    """What a lane may be, by its `id`.
+    """What a lane may be, by its `id`. `needs` names the models beside the target that it cannot run without.
 
     `presets` are published settings by name, `note` is what a user should know, `refused` tells why a setting that one
     might expect is not there.
@@ -85,6 +87,11 @@ class LaneKind:
     presets: Mapping[str, Settings] = field(default_factory=dict)
     note: str = ""
     refused: Mapping[str, str] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset()
+
+    def promise(self, settings: Settings, greedy: bool) -> Promise:
+        """What the output is sure to be under `settings`."""
+        return "unknown"
 
     def check(self, given: Mapping[str, object]) -> dict[str, Value]:
         """All settings, with defaults for those not given. Raises UserError for an unknown name or a bad value."""

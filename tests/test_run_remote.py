@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
+import subprocess
+import sys
 
 import pytest
 
+from playground.analysis.bench import Plan, measure
 from playground.decoding.trace import Status, read_trace
 from playground.errors import UserError
 from playground.models.store import ModelStore
@@ -167,6 +171,35 @@ def test_closing_the_run_reaches_the_server(store, allowed):
         run.close()
         assert server.client_gone.wait(10)
         assert sum(len(step.emitted) for _, step in steps) <= 3  # the rest of what had arrived
+
+
+def test_a_server_joins_a_benchmark(store, allowed, tmp_path):
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text('{"question_id": 1, "category": "story", "turns": ["Once upon a time"]}\n')
+    with serving(stream(*TOKENS, USAGE)) as server:
+        allowed(server)
+        lanes = (f"vllm server={server.url}",)
+        plan = Plan(questions, lanes, "built-in", rounds=2, max_new_tokens=8, chat=False)
+        text = measure(plan, tmp_path / "out")
+    samples = [json.loads(line) for line in (tmp_path / "out" / "samples.jsonl").read_text().splitlines()]
+    answers = [
+        answer for sample in samples if sample.get("lane", "").startswith("vllm") for answer in sample["answers"]
+    ]
+    assert [(answer["output_ids"], answer["passes"], answer["drafted"]) for answer in answers] == [
+        ([5, 6, 7, 8, 9], 3, 2),
+        ([5, 6, 7, 8, 9], 3, 2),
+    ]
+    assert f"vllm server={server.url}" in text
+
+
+def test_the_command_line_takes_a_server(allowed):
+    with serving(stream(*TOKENS)) as server:
+        allowed(server)
+        words = ["generate", "--method", "vllm", "--set", f"server={server.url}", "--prompt", PROMPT, "--no-chat"]
+        done = subprocess.run([sys.executable, "-m", "playground", *words], capture_output=True, text=True, check=True)
+    assert done.stdout == " 5 6 7 8 9\n"
+    assert "5 tokens in 3 target passes" in done.stderr
+    assert "the server does not tell what it proposed" in done.stderr
 
 
 class NoStore(ModelStore):

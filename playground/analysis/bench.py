@@ -14,10 +14,10 @@ from playground.analysis.references import Generate
 from playground.analysis.repetition import loops
 from playground.analysis.report import judge, make_rows, to_html, to_json, to_markdown
 from playground.errors import UserError
-from playground.methods import NEEDS, get_method
+from playground.methods import NEEDS
 from playground.models.catalog import load_catalog
 from playground.models.store import ModelStore
-from playground.run import LaneSpec, RunSpec, machine
+from playground.run import LaneSpec, RunSpec, get_kind, machine
 from playground.settings import parse_pairs
 
 BASELINE = "autoregressive"
@@ -129,7 +129,7 @@ def _contenders(plan: Plan, store: ModelStore) -> list[Contender]:
     lanes = [parse_lane(text, plan) for text in dict.fromkeys(texts)]
     catalog = load_catalog()
     for _, lane in lanes:
-        method = get_method(lane.method)
+        method = get_kind(lane.method)
         hybrid = "draft_heads" in method.needs
         parts = catalog.parts(lane.target, lane.draft, lane.heads, lane.draft_heads, hybrid)
         for need in sorted(method.needs):
@@ -161,7 +161,7 @@ def each_setting(text: str) -> list[str]:
 def parse_lane(text: str, plan: Plan) -> tuple[str, LaneSpec]:
     """Name and lane of "method name=value ...". Raises UserError for what is no method or no setting of it."""
     method, *pairs = text.split() or [""]
-    settings = get_method(method).check(parse_pairs(pairs))
+    settings = get_kind(method).check(parse_pairs(pairs))
     return " ".join([method, *pairs]), LaneSpec(method, settings, plan.target, plan.draft, plan.heads, plan.draft_heads)
 
 

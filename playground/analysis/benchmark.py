@@ -16,9 +16,8 @@ from typing import Protocol
 from playground.analysis.questions import Question
 from playground.decoding.codec import decode_value
 from playground.errors import UserError
-from playground.methods import get_method
 from playground.models.store import ModelStore
-from playground.run import LaneSpec, RunSpec, open_run
+from playground.run import LaneSpec, RunSpec, get_kind, open_run
 
 DRAFT = ("draft",)
 FORWARD = ("prefill", "forward")
@@ -79,7 +78,7 @@ class OwnLane:
 
     def __init__(self, name: str, lane: LaneSpec, spec: RunSpec, store: ModelStore) -> None:
         self.name, self.group, self._store = name, lane.method, store
-        self.promise = get_method(lane.method).promise(lane.settings, spec.sampling.greedy)
+        self.promise = get_kind(lane.method).promise(lane.settings, spec.sampling.greedy)
         self._spec = replace(spec, lanes=(lane,))
 
     def answer(self, prompt: str, earlier: Sequence[str]) -> Answer:
