@@ -36,6 +36,9 @@ export function standing(log, lane, head) {
   return { track, count, step: track?.steps[count - 1] };
 }
 
+// Whether the verdict on a step's proposals is still hidden, see predict.js.
+export const isVeiled = (step) => step.nodes.some(({ status }) => status === 'proposed');
+
 // A colour of the theme, thinned.
 export function tint(colour, share) {
   const [, red, green, blue] = /^#(..)(..)(..)$/.exec(colour) ?? [];

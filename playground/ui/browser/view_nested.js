@@ -1,7 +1,7 @@
 // What a draft model did inside a step: its own passes, what it checked there, and what the target made of the result.
 
 import { cells } from './cells.js';
-import { brief, escape, named, nothing, standing, tint } from './frame.js';
+import { brief, escape, isVeiled, named, nothing, standing, tint } from './frame.js';
 import { pieceOf } from './log.js';
 import { lost } from './sentence.js';
 import { GLYPHS } from './statuses.js';
@@ -65,6 +65,7 @@ export function nestedDraft(log, lane, head, colours, width = 640) {
     rows: lines.map((one) => one.cells),
     fills: {
       plain: tint(colours.plain, 0.3),
+      proposed: tint(colours.plain, 0.2),
       accepted: tint(colours.accepted, 0.4),
       rejected: tint(colours.rejected, 0.35),
       'never-reached': tint(colours.plain, 0.12),
@@ -91,8 +92,8 @@ export function nestedDraft(log, lane, head, colours, width = 640) {
   return {
     data: [trace],
     layout,
-    caption: guessed
-      ? word('view.nested', { passes, k, tried, agreed, kept })
-      : word('view.nestedPlain', { passes, k, kept }),
+    caption: isVeiled(step)
+      ? word('view.veiled', { n: k })
+      : word(guessed ? 'view.nested' : 'view.nestedPlain', { passes, k, tried, agreed, kept }),
   };
 }

@@ -1,6 +1,6 @@
 // The proposals of a step as a tree that can be looked into.
 
-import { MONO, SYMBOLS, escape, frame, named, nothing, quoted, standing } from './frame.js';
+import { MONO, SYMBOLS, escape, frame, isVeiled, named, nothing, quoted, standing } from './frame.js';
 import { pieceOf } from './log.js';
 import { lost, short } from './sentence.js';
 import { GLYPHS } from './statuses.js';
@@ -11,7 +11,7 @@ const ROOMY = 12; // rows up to which every node is named
 const TRUNK = 0.4; // how far along an edge it bends
 const DASHED = { rejected: 'dash', 'never-reached': 'solid' };
 const THICK = ['accepted', 'corrected', 'bonus', 'plain'];
-const ORDER = ['never-reached', 'rejected', 'accepted', 'corrected', 'bonus', 'plain', 'unknown'];
+const ORDER = ['never-reached', 'proposed', 'rejected', 'accepted', 'corrected', 'bonus', 'plain', 'unknown'];
 
 // Depth to the right. A node has the place that its path of ranks has in the union of the run's trees, so it stays
 // where it is from step to step; the target's own token has a row of its own below.
@@ -160,6 +160,7 @@ function facts(track, step, at) {
 }
 
 function caption(track, step, own) {
+  if (isVeiled(step)) return word('view.veiled', { n: step.nodes.length });
   const kept = step.nodes.filter(({ status }) => status === 'accepted').map(({ token }) => quoted(track, token));
   const told = [
     step.nodes.length

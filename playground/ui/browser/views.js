@@ -1,6 +1,7 @@
 // The views of the focused lane: which there are for it, the tabs that choose one, and the drawing of what is visible.
 
 import { h } from './dom.js';
+import { isVeiled, standing } from './frame.js';
 import { trackOf } from './log.js';
 import { acceptanceByPosition, acceptedPerStep } from './view_acceptance.js';
 import { batchRows } from './view_batch.js';
@@ -31,6 +32,8 @@ const VIEWS = [
   { id: 'cache', fits: some(({ rows }) => rows > 0), figures: { cache: cacheStrip } },
 ];
 const ALWAYS = { timeline, pace };
+// While a step's verdict is hidden, these show its proposals; all other figures stay at the step before.
+const OF_PROPOSALS = new Set(['token-tree', 'mask', 'nested']);
 const CONFIG = { displayModeBar: false, responsive: true };
 
 // The views that a lane has data for.
@@ -76,10 +79,17 @@ export function makeViews({ tabs, views: box, charts }, changed) {
   }
 
   async function drawFigures(plotly, { log, lane, head, colours }) {
+    const { step } = standing(log, lane, head);
+    const judged = step && isVeiled(step) ? head - 1 : head;
     for (const [name, figure] of Object.entries({ ...ALWAYS, ...shown?.figures })) {
       const { chart, said } = places[name];
       if (!chart.offsetParent) continue;
-      const { data, layout, caption, scroll = 0 } = figure(log, lane, head, colours, chart.clientWidth);
+      const {
+        data,
+        layout,
+        caption,
+        scroll = 0,
+      } = figure(log, lane, OF_PROPOSALS.has(name) ? head : judged, colours, chart.clientWidth);
       chart.style.height = `${layout.height}px`;
       await plotly.react(chart, data, { ...layout, uirevision: log.run }, CONFIG);
       chart.setAttribute('aria-label', `${word(`view.title.${name}`)}. ${caption}`);
