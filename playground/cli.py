@@ -231,6 +231,21 @@ def deploy(
     print(deploy_text(plan, engine, notes))
 
 
+@app.command("record-lessons")
+def record_lessons(
+    names: Annotated[list[str] | None, typer.Argument(help="Recordings of assets/lessons/recordings.toml.")] = None,
+) -> None:
+    """Record the runs that the lessons are told on, all or the named ones, and check what the lessons claim of them."""
+    from playground.lessons.lessons import broken_claims
+    from playground.lessons.recordings import record_all
+    from playground.models.store import ModelStore
+
+    record_all(names or [], _progress, ModelStore(progress=_progress))
+    broken = broken_claims()
+    if broken:
+        raise UserError("Not true of the recorded runs:\n" + "\n".join(broken))
+
+
 @app.command()
 def translate(
     command: Annotated[str, typer.Argument(help="An old command or Python call; - reads standard input.")],

@@ -18,7 +18,7 @@ LAYERS = [
     {"methods"},
     {"lanes"},
     {"run"},
-    {"analysis", "deploy", "training"},
+    {"analysis", "deploy", "lessons", "training"},
     {"ui"},
     {"cli"},
     {"__main__"},

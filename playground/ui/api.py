@@ -89,8 +89,8 @@ def add_api(open_run: Callable[[RunSpec], Run], catalog: Catalog, runs_at_once: 
     ) -> Iterator[str]:
         """One prompt through several lanes, each {"method": id, "settings": {name: value}}.
 
-        Streams JSON: {"lanes": [{"title", "text" so far}], new "steps" as [lane, step], "done"}; in the last, every lane has
-        its "summary".
+        Streams JSON: {"lanes": [{"title", "text" so far}], new "steps" as [lane, step], "done"}; in the last, every
+        lane has its "summary".
         """
         rest = (temperature, seed, top_k, top_p, min_p, repetition_penalty, chat, system, "")
         for answer in _race(prompt, lanes, models, draft, heads, draft_heads, max_new_tokens, *rest, stop=stop):

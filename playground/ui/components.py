@@ -10,6 +10,7 @@ from typing import Any
 
 import gradio as gr
 
+from playground.decoding.codec import JSON
 from playground.settings import LaneKind
 
 BROWSER = Path(__file__).parent / "browser"
@@ -60,14 +61,19 @@ def make_lane_editor(value: list[dict[str, Any]], kinds: Iterable[LaneKind]) -> 
     return _component("lane_editor", value, methods=[describe(kind) for kind in kinds], most=MOST_LANES)
 
 
+def make_proof() -> gr.HTML:
+    """The panel that draws next tokens. Submitted with a place in a lane's text; its value is a message of proof.py."""
+    return _component("proof", "")
+
+
 def make_train(variants: Iterable[str], most_heads: int) -> gr.HTML:
     """The room in which heads are trained. Its value is the state of training.workshop, as JSON."""
     return _component("train", None, variants=list(variants), most_heads=most_heads)
 
 
-def make_proof() -> gr.HTML:
-    """The panel that draws next tokens. Submitted with a place in a lane's text; its value is a message of proof.py."""
-    return _component("proof", "")
+def make_lessons(lessons: list[dict[str, JSON]], traces: Path) -> gr.HTML:
+    """The lessons, drawn beside the stage; `traces` is the folder of their recorded runs."""
+    return _component("lessons", "", lessons=lessons, traces=f"gradio_api/file={traces}")
 
 
 def make_header() -> gr.HTML:

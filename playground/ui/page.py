@@ -11,6 +11,8 @@ from typing import Any
 import gradio as gr
 
 from playground.errors import UserError
+from playground.lessons.lessons import fill_lessons
+from playground.lessons.recordings import FOLDER as LESSONS
 from playground.models.catalog import load_catalog
 from playground.models.drafts import find_drafts
 from playground.models.store import ModelStore
@@ -18,14 +20,15 @@ from playground.run import open_run
 from playground.training.workshop import Workshop
 from playground.ui import wire
 from playground.ui.api import Page, add_api
-from playground.ui.components import ASSETS, PLOTLY, make_header, make_proof, make_stage, stylesheet
+from playground.ui.components import ASSETS, PLOTLY, make_header, make_lessons, make_proof, make_stage, stylesheet
+from playground.ui.deploy_panel import FOLLOW, make_deploy_panel
 from playground.ui.fetching import fetch
 from playground.ui.form import make_form, run_spec
 from playground.ui.link import read_link, write_link
 from playground.ui.model_controls import draft_choices, draft_table, family_choices, refusal, resident_table
 from playground.ui.player import player
-from playground.ui.recordings import read_recording
 from playground.ui.proof import prove
+from playground.ui.recordings import read_recording
 from playground.ui.theme import theme
 from playground.ui.train import make_train_room
 
@@ -56,7 +59,7 @@ def serve(page: gr.Blocks, host: str | None = None, port: int | None = None, wai
             prevent_thread_lock=not wait,
             theme=theme(),
             head=f"<style>{stylesheet()}</style>",
-            allowed_paths=[str(PLOTLY)],
+            allowed_paths=[str(PLOTLY), str(LESSONS / "traces")],
             max_file_size=LARGEST_TRACE,
             footer_links=[],
             run_history=False,
@@ -139,9 +142,12 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         with gr.Row(elem_id="desk"):
             with gr.Column(elem_id="controls", scale=0, min_width=320):
                 form = make_form(catalog, allow_local)
+            make_lessons(fill_lessons(), LESSONS / "traces")
             with gr.Column(elem_id="stage-column", scale=1, min_width=0):
                 stage = make_stage(recorded(first_trace) if first_trace.exists() else None, player)
                 proof = make_proof()
+                make_deploy_panel(catalog)
+        page.load(None, js=FOLLOW)
         make_train_room(workshop, form.models.target, form.models.heads)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         running = form.run.click(

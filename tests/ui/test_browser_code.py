@@ -11,7 +11,7 @@ import pytest
 from playground.decoding.trace import Status
 from playground.ui.components import BROWSER, bundle, stylesheet
 
-ENTRIES = ("lane_editor", "header", "proof", "player")  # what is mounted apart from the stage
+ENTRIES = ("lane_editor", "header", "proof", "train", "lessons", "player")  # what is mounted apart from the stage
 
 
 def test_node_tests(node):
@@ -60,4 +60,5 @@ def test_every_text_of_the_stage_is_used():
     sources = [path for path in BROWSER.iterdir() if path.suffix in (".js", ".html") and path.name != "words.js"]
     used = set(re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in sources)))
     used |= {"eos", "stop", "length", "context", "done", "failed", "one"}  # these come with the data
+    used |= {"shared-head", "linear", "sampled"}  # and these
     assert {key for key in keys if not set(key.split(".")) <= used} == set()

@@ -10,9 +10,11 @@ export function mount(element) {
   const enter = (room) => {
     document.body.dataset.room = room;
     for (const button of buttons) button.setAttribute('aria-current', button.dataset.room === room ? 'page' : 'false');
+    window.dispatchEvent(new CustomEvent('room', { detail: room }));
   };
   for (const button of buttons) button.addEventListener('click', () => enter(button.dataset.room));
-  const asked = new URLSearchParams(window.location.search).get('room');
+  const query = new URLSearchParams(window.location.search);
+  const asked = query.has('lesson') ? 'lessons' : query.get('room');
   enter(ROOMS.includes(asked) ? asked : 'race');
 
   const forced = new URLSearchParams(window.location.search).get('__theme');

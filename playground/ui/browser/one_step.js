@@ -72,11 +72,11 @@ export function makeOneStep(box, choose) {
     parts.places.replaceChildren(...placesOf(step, track, trials, chosen, pick));
     reveal(parts.places, trials.indexOf(chosen));
     parts.story.replaceChildren(
-      ...tell(step).map((told) =>
+      ...tell(step).map((sentence) =>
         h(
           'p',
           {},
-          told.map((piece) => text(track, piece)),
+          sentence.map((piece) => told(track, piece)),
         ),
       ),
     );

@@ -23,7 +23,9 @@ function plot(step) {
   const own = step.emitted.find((token) => token.status !== 'accepted');
   const wrong = lost(step);
   const depth = depthOf(step.nodes);
-  if (step.view.drafted != null) return ['story.told', { drafted: step.view.drafted, accepted: step.view.accepted, gain }];
+  if (step.nodes[0]?.status === 'proposed') return ['story.proposed', { n }];
+  if (step.view.drafted != null)
+    return ['story.told', { drafted: step.view.drafted, accepted: step.view.accepted, gain }];
   if (own?.status === 'unknown') return ['story.unknown', { n: gain }];
   if (!own) return ['story.cut', { n, accepted }];
   if (!n) return step.reason ? ['story.none', { reason: step.reason, token: own }] : ['story.plain', { token: own }];

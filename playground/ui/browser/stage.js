@@ -9,6 +9,8 @@ import { makeLanes } from './lanes.js';
 import { emptyLog, receive, stop, trackOf } from './log.js';
 import { makeOneStep } from './one_step.js';
 import { atEnd, atStart, isLive, position, seek, tick, tickSeconds } from './playhead.js';
+import { NO_VOTES, asked, canHide, veil, vote } from './predict.js';
+import { makeQuiz } from './quiz.js';
 import { STATUSES } from './statuses.js';
 import { makeTip } from './tip.js';
 import { makeTransport } from './transport.js';
@@ -19,7 +21,9 @@ import { word } from './words.js';
 export function mount(element, props, watch, server) {
   const stage = element.querySelector('.stage');
   const $ = (name) => stage.querySelector(`[data-part=${name}]`);
-  const state = { log: emptyLog(), play: atEnd, speed: 2, chosen: null };
+  const state = { log: emptyLog(), play: atEnd, speed: 2, chosen: null, predict: false, loop: false, veiled: false };
+  let votes = NO_VOTES;
+  let own = null; // the visitor's own run, while a lesson has the stage
   const gate = new Gate((picture) => views.drawFigures(plotly, picture));
   let plotly = null;
   let colours = palette(stage);
@@ -29,11 +33,21 @@ export function mount(element, props, watch, server) {
 
   const proposes = (_, at) => trackOf(state.log, at)?.totals.at(-1).proposed > 0;
   const lane = () => state.chosen ?? Math.max(0, state.log.lanes.findIndex(proposes));
-  const view = () => ({ ...state, lane: lane(), head: position(state.play, state.log), colours });
+  // What is drawn: the state, and the log as far as the visitor may see it.
+  const view = () => {
+    const [at, head] = [lane(), position(state.play, state.log)];
+    const log = state.veiled && canHide(state.log, at, head) ? veiledLog(state.log, at, head) : state.log;
+    return { ...state, log, lane: at, head, colours };
+  };
+  const veiledLog = lately(veil);
 
   // ---- what changes the state --------------------------------------------------------------------------------------
 
   function take(message) {
+    if (own) {
+      own.log = receive(own.log, message);
+      return;
+    }
     const before = state.log;
     const { lanes } = before;
     state.log = receive(state.log, message);
@@ -59,17 +73,86 @@ export function mount(element, props, watch, server) {
   }
 
   function move(play) {
-    state.play = play;
-    clearTimeout(timer);
-    if (play.playing) schedule();
+    const before = position(state.play, state.log);
+    const head = position(play, state.log);
+    // Only what the visitor comes to for the first time is hidden, and it stops the playback.
+    state.veiled = state.predict && play.head !== null && head > before && canHide(state.log, lane(), head);
+    state.play = state.veiled ? seek(state.log, head) : play;
+    if (state.play.playing) state.loop = false;
+    schedule();
     changed();
   }
 
   function schedule() {
+    clearTimeout(timer);
+    if (state.loop) timer = setTimeout(() => show(!state.veiled), 1000 / state.speed);
+    if (!state.play.playing) return;
     timer = setTimeout(
       () => move(tick(state.play, state.log)),
       1000 * tickSeconds(state.play, state.log, lane(), state.speed),
     );
+  }
+
+  // Hide or show the verdict of the step at hand.
+  function show(hidden) {
+    state.veiled = hidden && canHide(state.log, lane(), position(state.play, state.log));
+    schedule();
+    changed();
+  }
+
+  function reveal() {
+    const { log, lane: at, head } = view();
+    if (!state.veiled || state.loop || !canHide(log, at, head)) return false;
+    show(false);
+    return true;
+  }
+
+  function cast(accepted) {
+    const [at, head] = [lane(), position(state.play, state.log)];
+    if (!state.veiled || state.loop) return;
+    votes = vote(votes, asked(state.log, at, head), accepted);
+    reveal();
+  }
+
+  // Predict and loop: playback gives way to them.
+  function toggle(mode) {
+    state[mode] = !state[mode];
+    state.play = seek(state.log, position(state.play, state.log));
+    if (mode === 'predict') votes = NO_VOTES;
+    if (mode === 'predict' && state.predict) state.loop = false;
+    show(state[mode]);
+  }
+
+  // A lesson puts a recorded run on the stage, at a step of a lane, and points at something there.
+  function teach({ message, lane: at, step, predict, view: shown, point }) {
+    own ??= { log: state.log, play: state.play, chosen: state.chosen };
+    if (state.log.run !== message.run) {
+      state.log = receive(emptyLog(), message);
+      drawHeaders();
+    }
+    Object.assign(state, { chosen: at, loop: false, predict: false });
+    move(seek(state.log, step ? trackOf(state.log, at).at[step - 1] + 1 : 0));
+    if (predict) show(true);
+    requestAnimationFrame(() => {
+      stage.querySelector(`[data-view="${shown}"]`)?.click();
+      requestAnimationFrame(() => pointAt(point));
+    });
+  }
+
+  function pointAt(selector) {
+    stage.querySelector('.pointed')?.classList.remove('pointed');
+    const found = selector && stage.querySelector(selector);
+    found?.classList.add('pointed');
+    found?.scrollIntoView({ block: 'nearest', behavior: 'smooth' });
+  }
+
+  function leave() {
+    if (!own) return;
+    Object.assign(state, own, { loop: false });
+    own = null;
+    pointAt('');
+    if (state.log.run !== null) drawHeaders();
+    move(state.play);
   }
 
   function choose(at, step) {
@@ -103,15 +186,24 @@ export function mount(element, props, watch, server) {
       state.speed = speed;
       move(state.play);
     },
+    reveal,
+    cast,
+    predict: () => toggle('predict'),
+    loop: () => toggle('loop'),
     showRejected: (yes) => stage.classList.toggle('no-rejected', !yes),
     focusLane: (at) => choose(at, -1),
     project: () => document.body.classList.toggle('projector'),
     press: (id) => document.getElementById(id)?.offsetParent && document.getElementById(id).click(),
   });
 
+  const drawQuiz = makeQuiz($('quiz'), { cast, reveal });
+
   function draw() {
     waiting = false;
     const now = view();
+    const hidden = now.log !== state.log;
+    stage.classList.toggle('veiled', hidden);
+    drawQuiz({ ...now, node: hidden && !now.loop ? asked(now.log, now.lane, now.head) : null, votes });
     const moving = now.play.playing || (now.play.head === null && isLive(now.log));
     drawRunLine(now.log);
     drawLanes?.(now);
@@ -161,12 +253,13 @@ export function mount(element, props, watch, server) {
       stop(state.log);
       changed();
     },
+    leave,
     fail: () => {
       take({ notice: { kind: 'error', text: word('broke') } });
       commands.stop();
     },
   };
-  window.addEventListener('stage', ({ detail }) => commands[detail]());
+  window.addEventListener('stage', ({ detail }) => (detail.teach ? teach(detail.teach) : commands[detail]()));
   watch('value', () => props.value && take(JSON.parse(props.value)));
   const recolour = () => {
     colours = palette(stage);
@@ -178,6 +271,17 @@ export function mount(element, props, watch, server) {
   if (props.value) take(JSON.parse(props.value));
   else changed();
   requestAnimationFrame(() => setTimeout(loadPlotly));
+}
+
+// `make`, which remembers its last answer and gives it again for the same arguments.
+function lately(make) {
+  let last = [];
+  let answer;
+  return (...given) => {
+    if (last.length !== given.length || given.some((value, at) => value !== last[at])) answer = make(...given);
+    last = given;
+    return answer;
+  };
 }
 
 // What the header says of a run: where and when it was made, and how it stands.

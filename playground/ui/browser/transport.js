@@ -18,13 +18,14 @@ const icon = (name) =>
   `<svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true"><path d="${ICONS[name]}"/></svg>`;
 
 // `page` is what the stage offers: get() -> { play, log, lane, speed }, move(playhead), setSpeed(n), showRejected(yes),
-// focusLane(n), press(id), project().
+// focusLane(n), press(id), project(), and for prediction: predict() and loop() switch the two on or off, cast(accepted)
+// votes, reveal() shows what is hidden and says whether anything was.
 export function makeTransport(bar, page) {
   const actions = {
     first: () => page.move(seek(page.get().log, 0)),
     back: () => step(page, -1),
-    play: () => page.move(toggle(page.get().play, page.get().log)),
-    forward: () => step(page, 1),
+    play: () => page.reveal() || page.move(toggle(page.get().play, page.get().log)),
+    forward: () => page.reveal() || step(page, 1),
     last: () => page.move(atEnd),
   };
   const buttons = {};
@@ -56,10 +57,26 @@ export function makeTransport(bar, page) {
     rejected.setAttribute('aria-pressed', shown);
     page.showRejected(shown);
   });
-  bar.append(h('div', { class: 'buttons' }, Object.values(buttons)), scrub, place, speed, rejected, follow);
+  const [predict, loop] = ['predict', 'loop'].map((name) =>
+    h(
+      'button',
+      { type: 'button', class: 'toggle', 'data-action': name, title: word(`help.${name}`), onclick: page[name] },
+      word(name),
+    ),
+  );
+  bar.append(
+    h('div', { class: 'buttons' }, Object.values(buttons)),
+    scrub,
+    place,
+    speed,
+    predict,
+    loop,
+    rejected,
+    follow,
+  );
   document.addEventListener('keydown', (event) => onKey(event, page, actions));
 
-  return function drawTransport({ play, log, lane, speed: chosen }) {
+  return function drawTransport({ play, log, lane, speed: chosen, ...modes }) {
     const head = position(play, log);
     const track = trackOf(log, lane);
     const count = countAt(track, head);
@@ -72,9 +89,11 @@ export function makeTransport(bar, page) {
       ? `${word('place', { n: count, total: track.steps.length })} · ${word('time', { seconds: seconds.toFixed(2) })}`
       : '';
     scrub.setAttribute('aria-valuetext', place.textContent);
+    predict.setAttribute('aria-pressed', modes.predict);
+    loop.setAttribute('aria-pressed', modes.loop);
     follow.classList.toggle('on', play.head === null && isLive(log));
     follow.hidden = !isLive(log);
-    for (const button of [...Object.values(buttons), scrub, speed]) button.disabled = !log.order.length;
+    for (const button of [...Object.values(buttons), scrub, speed, predict, loop]) button.disabled = !log.order.length;
   };
 }
 
@@ -101,13 +120,17 @@ function onKey(event, page, actions) {
   const keys = {
     ' ': actions.play,
     ArrowLeft: () => step(page, -stride),
-    ArrowRight: () => step(page, stride),
+    ArrowRight: () => page.reveal() || step(page, stride),
     Home: actions.first,
     End: actions.last,
     l: actions.last,
     r: () => page.press('run'),
     Escape: () => page.press('stop'),
     p: page.project,
+    g: page.predict,
+    o: page.loop,
+    a: () => page.cast(true),
+    x: () => page.cast(false),
   };
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   if (/^[1-4]$/.test(key)) page.focusLane(Number(key) - 1);

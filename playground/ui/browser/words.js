@@ -342,8 +342,9 @@ const EN = {
   'view.cached': 'the whole text before: {n} rows of the cache',
   'view.mask':
     'Each of the {n} rows sees the text (first column), its own ancestors and itself: {pairs} of {all} pairs. Branches do not see each other, so one pass judges them all. Green: the accepted path.',
-  'view.side': 'The {n} rows of the window ride in the same pass and are not shown.',
-  'view.side.one': 'One row of the window rides in the same pass and is not shown.',
+  'view.mask.one': 'The one row of the pass sees the text (first column) and itself.',
+  'view.side': 'Blue: the {n} rows of the window. They see the oldest level up to their own column, and their column above them.',
+  'view.side.one': 'Blue: the one row of the window.',
   'view.thisPass': 'new',
   'view.level': 'level {n}',
   'view.cell': 'level {level}, column {column}: a guess {ahead} places ahead',
