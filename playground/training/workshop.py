@@ -32,7 +32,7 @@ from playground.training.self_distillation import Writing
 LEAST_MINUTES, MOST_MINUTES = 0.05, 60.0
 MOST_HEADS = 4
 MOST_STEPS = 4000
-PROMPTS = 640  # that the model writes itself; in two minutes no more get an answer
+PROMPTS = 320  # that the model writes itself
 CODE_PROMPTS = 160  # beside them, for a model that is no chat model
 NODES = 64  # the largest tree that is looked at
 WRITING = Writing(new_tokens=64, temperatures=(0.0, 1.0), batch=32)  # small batches: races wait for one at most

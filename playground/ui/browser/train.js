@@ -51,7 +51,7 @@ export function mount(element, props, watch, server, trigger) {
     listFamilies();
     const busy = BUSY.includes(state.phase);
     const paused = state.paused[$('family').value];
-    $('start').textContent = word(paused ? 'train.resume' : 'train.start');
+    $('start').textContent = word(paused && !busy ? 'train.resume' : 'train.start');
     $('start').disabled = busy || !$('family').value;
     $('stop').hidden = !busy;
     $('afresh').hidden = busy || !paused;
