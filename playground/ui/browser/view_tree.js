@@ -8,6 +8,7 @@ import { lastPiece, layOut } from './tree.js';
 import { word } from './words.js';
 
 const ROOMY = 12; // rows up to which every node is named
+const LINE = 16; // px of a line of text
 const TRUNK = 0.4; // how far along an edge it bends
 const DASHED = { rejected: 'dash', 'never-reached': 'solid' };
 const THICK = ['accepted', 'corrected', 'bonus', 'plain'];
@@ -27,12 +28,20 @@ export function tokenTree(log, lane, head, colours, width = 640) {
   const own = step.emitted.find(({ status }) => status !== 'accepted');
   const from = (node) => (node < 0 ? [0, 0] : where[node]);
   const ownRow = Math.max(1, plan.height - 1 + Math.max(1, plan.height / 12));
+  const height = Math.max(220, Math.min(460, 90 + 24 * (plan.height + 1)));
+  const line = (LINE * (ownRow + 5)) / (height - 90); // rows that a line of text takes
+  // Whether there is room for a name over a node: no other so near above it.
+  const free = (node) => {
+    const [depth, row] = where[node];
+    return !where.some(([other, above]) => other === depth && above < row && row - above < line);
+  };
   const marks = step.nodes.map((node, at) => ({
     at: where[at],
     from: from(node.parent),
     status: node.status,
     token: node.token,
-    name: roomy || node.status === 'accepted' || at === wrong ? named(pieceOf(track, node.token), most) : '',
+    name:
+      roomy || node.status === 'accepted' || at === wrong || free(at) ? named(pieceOf(track, node.token), most) : '',
     hover: facts(track, step, at),
   }));
   if (own) {
@@ -54,7 +63,7 @@ export function tokenTree(log, lane, head, colours, width = 640) {
   const groups = ORDER.map((status) => [status, marks.filter((mark) => mark.status === status)]).filter(
     ([, group]) => group.length,
   );
-  const base = frame(colours, Math.max(220, Math.min(460, 90 + 24 * (plan.height + 1))));
+  const base = frame(colours, height);
   return {
     data: [
       ...groups.map(([status, group]) => edges(status, group, colours)),
