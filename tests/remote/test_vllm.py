@@ -1,6 +1,7 @@
 """The remote lane against a real vLLM server. Chosen by hand: SPECPLAY_VLLM=1 python -m pytest -m vllm."""
 
 from dataclasses import asdict
+from io import StringIO
 from time import sleep
 
 import pytest
@@ -10,12 +11,14 @@ from playground.decoding.executor import Executor
 from playground.decoding.sampling import Sampling
 from playground.decoding.session import Session, decode, race
 from playground.decoding.target import TransformersTarget
-from playground.decoding.trace import Status, Trace
+from playground.decoding.trace import Status, read_trace
 from playground.drafters.autoregressive import Autoregressive
 from playground.errors import UserError
+from playground.models.store import ModelStore
 from playground.models.wheel import SMOLLM2
 from playground.remote.lane import RemoteLane
 from playground.remote.servers import HOSTS, allowed_server
+from playground.run import LaneSpec, RunSpec, open_run
 from tests.remote.arrivals import arrivals
 from tests.remote.vllm_server import serving
 
@@ -158,16 +161,58 @@ def test_cancel_frees_the_request(server):
     assert server.sample("vllm:generation_tokens_total") - generated < 900
 
 
-def test_kill_9_in_mid_run_gives_a_sentence_and_keeps_the_partial_trace(silent):
-    lane = lane_to(silent, "Once upon a time", 900)
-    trace = Trace([lane.header])
-    iterator = arrivals(lane)
-    trace.order += [(0, next(iterator)) for _ in range(5)]
-    silent.kill()
-    with pytest.raises(UserError) as caught:
-        trace.order.extend((0, step) for step in iterator)
-    assert "tokens had arrived and are kept" in str(caught.value)
-    assert 5 <= len(trace.order) < 900
-    assert f"{len(ids(trace.steps(0)))} tokens" in str(caught.value)
+def lane_of(server):
+    return LaneSpec("vllm", {"server": server.url})
+
+
+@pytest.fixture
+def allowed(server, silent, monkeypatch):
+    monkeypatch.setenv(HOSTS, ",".join(each.url.removeprefix("http://") for each in (server, silent)))
+
+
+def test_a_chat_races_beside_a_lane_of_this_machine(server, silent, allowed):
+    """The server's template gives our ids, its greedy text is ours, and it is summed up by its own counts."""
+    before = counters(server)
+    lanes = (LaneSpec("autoregressive", target="smollm2-135m"), lane_of(server), lane_of(silent))
+    spec = RunSpec("Name three colours.", lanes, max_new_tokens=24, dtype="float32", device="cpu")
+    with open_run(spec, ModelStore()) as run:
+        list(run)
+    ours = run.summary(0).output_token_ids
+    assert len(ours) > 4
+    for lane in (1, 2):
+        header = run.trace.lanes[lane]
+        assert header.chat
+        assert header.prompt_ids == run.trace.lanes[0].prompt_ids
+        assert run.summary(lane).output_token_ids == ours
+        assert run.text(lane) == run.text(0)
+    told, quiet = run.summary(1), run.summary(2)
+    names = ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens")
+    for _ in range(20):
+        if (seen := [now - then for now, then in zip(counters(server), before, strict=True)]) == [
+            getattr(told, name) for name in names
+        ]:
+            break
+        sleep(0.2)
+    assert [getattr(told, name) for name in names] == [getattr(quiet, name) for name in names] == seen
+
+
+def test_kill_9_in_mid_race_gives_a_sentence_keeps_the_partial_trace_and_lets_the_other_go_on(server, silent, allowed):
+    spec = RunSpec("Once upon a time", (lane_of(silent), lane_of(server)), max_new_tokens=200, chat=False)
+    with open_run(spec, ModelStore()) as run:
+        steps = iter(run)
+        while len(run.trace.steps(0)) < 5:
+            next(steps)
+        silent.kill()
+        with pytest.raises(UserError, match=r"tokens had arrived and are kept") as caught:
+            list(steps)
+    partial = run.trace.steps(0)
+    assert 5 <= len(partial) < 200
+    assert f"{len(ids(partial))} tokens had arrived" in str(caught.value)
+    assert str(caught.value).endswith(run.trace.lanes[0].notices[-1])
+    assert run.summary(0).num_draft_tokens is None
+    assert run.summary(1).finish_reason in ("length", "eos")
+    file = StringIO()
+    run.trace.write(file)
+    assert read_trace(file.getvalue().splitlines()) == run.trace
     with pytest.raises(UserError, match="No server answers"):
         list(arrivals(lane_to(silent, "Once upon a time")))

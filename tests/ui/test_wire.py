@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from functools import partial
 
 import pytest
@@ -63,23 +63,9 @@ def one_by_one():
     return partial(next, itertools.count())
 
 
-def become(trace: Trace, later: Trace):
-    """The steps of `trace`, which turns into `later` while the last one is handed out: a server's reply has ended."""
-    order, trace.order = list(trace.order), []
-    for at, (lane, step) in enumerate(order):
-        if at == len(order) - 1:
-            for (_, old), (_, new) in zip([*trace.order, (lane, step)], later.order, strict=True):
-                for field in fields(new):
-                    setattr(old, field.name, getattr(new, field.name))
-            trace.lanes[:] = later.lanes
-        trace.order.append((lane, step))
-        yield lane, step
-        yield None
-
-
 def test_what_is_known_only_at_the_end_reaches_the_browser(in_node):
     known, live = traces.served(), traces.served(settled=False)
-    sent = list(wire.stream(live, become(live, known), "run", one_by_one()))
+    sent = list(wire.stream(live, traces.become(live, known), "run", one_by_one()))
     assert live == known
     assert back(in_node, [sent]) == [known]
     amended = json.loads(sent[-1])["amended"]
@@ -107,7 +93,7 @@ def test_a_run_that_fails_is_amended_too(in_node):
 
 def test_a_lost_message_leaves_the_other_steps_where_they_were(in_node):
     known, live = traces.served(), traces.served(settled=False)
-    sent = list(wire.stream(live, become(live, known), "run", one_by_one()))
+    sent = list(wire.stream(live, traces.become(live, known), "run", one_by_one()))
     assert len(sent) > 3
     (trace,) = back(in_node, [[sent[0], *sent[2:]]])
     missing = len(json.loads(sent[1])["steps"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -82,6 +83,20 @@ def served(settled: bool = True) -> Trace:
     order = [(0, step) for _, step in trace.order if step.reason]
     order[1:1] = [(1, step) for step in steps]
     return Trace([trace.lanes[0], remote], machine="a test", recorded="2020-01-01", order=order)
+
+
+def become(trace: Trace, later: Trace) -> Iterator[tuple[int, Step] | None]:
+    """The steps of `trace`, which turns into `later` while the last one is handed out: a server's reply has ended."""
+    order, trace.order = list(trace.order), []
+    for at, (lane, step) in enumerate(order):
+        if at == len(order) - 1:
+            for (_, old), (_, new) in zip([*trace.order, (lane, step)], later.order, strict=True):
+                for field in fields(new):
+                    setattr(old, field.name, getattr(new, field.name))
+            trace.lanes[:] = later.lanes
+        trace.order.append((lane, step))
+        yield lane, step
+        yield None
 
 
 def awkward() -> Trace:
