@@ -12,6 +12,7 @@ from playground.decoding.sampling import Sampling
 from playground.decoding.session import Session, decode
 from playground.decoding.trace import Lane, Status, Step, Trace, summarize
 from playground.decoding.tree import TreeShape
+from playground.drafters.lookahead import window_mask
 from playground.methods import METHODS
 from playground.ui import wire
 from tests.ui import traces
@@ -138,10 +139,17 @@ def test_the_tree_tells_at_a_node_what_the_step_knows_of_it(draw):
 def test_the_mask_matrix_is_the_mask_of_the_pass(draw, method):
     trace = traces.of_method(method)
     for step, (figure,) in zip(trace.steps(0), draw(trace, ["maskMatrix"])[1:], strict=True):
-        mask = TreeShape(tuple(node.parent for node in step.nodes)).mask.tolist() if step.nodes else []
+        n, side = len(step.nodes), step.side_rows
+        tree = TreeShape(tuple(node.parent for node in step.nodes)).mask.tolist() if n else []
+        levels = step.view["before"] if side else []
+        window = window_mask(len(levels), len(levels[0])).tolist() if side else []
         shown = [[cell is not None for cell in row] for row in figure["data"][0]["z"]]
-        expected = [[True, True] + [False] * len(mask)] + [[True, True, *row] for row in mask]
-        assert shown == expected
+        # Every row sees the text and the last committed token.
+        assert shown == [
+            [True, True] + [False] * (n + side),
+            *([True, True, *row] + [False] * side for row in tree),
+            *([True, True] + [False] * n + row for row in window),
+        ]
 
 
 def test_the_window_stands_by_position_and_its_diagonals_are_the_n_grams(draw):
@@ -315,3 +323,22 @@ def test_what_a_model_or_a_file_wrote_is_no_markup_in_any_figure(in_node):
 def test_a_lane_without_a_step_has_no_view(in_node):
     trace = Trace([traces.lane(), Lane("x", "X", {}, {}, {"temperature": 0.0}, "ids", [1])], order=[])
     assert in_node(DRAW + "result = viewsOf(run, 0).length;", {"message": wire.whole(trace, "run")}) == 0
+
+
+@pytest.mark.parametrize("method", ["medusa", "medusa-draft"])
+def test_a_hidden_verdict_is_in_no_picture_of_the_proposals(in_node, method):
+    trace = traces.of_method(method, temperature=0.8)
+    at = next(at for at, step in enumerate(trace.steps(0)) if step.accepted) + 1
+    body = """const hidden = predict.veil(run, 0, given.head);
+    result = [drawn.tokenTree, drawn.maskMatrix, drawn.nestedDraft].map((figure) =>
+      figure(hidden, 0, given.head, given.colours, 640));"""
+    given = {"message": wire.whole(trace, "run"), "head": at, "colours": COLOURS}
+    tree, mask, nested = in_node(DRAW + body, given)
+    assert {one["meta"] for one in tree["data"]} == {"edges proposed", "last", "proposed"}
+    assert sum(len(one["x"]) for one in tree["data"] if one["meta"] == "proposed") == len(trace.steps(0)[at - 1].nodes)
+    path = mask["data"][0]["meta"].index("path")
+    assert sum(cell == path for row in mask["data"][0]["z"] for cell in row) == 1  # the last committed token's own
+    if nested["data"]:
+        (cells,) = nested["data"]
+        assert {cells["meta"][kind] for kind in cells["z"][-2] if kind is not None} == {"proposed"}
+        assert set(cells["z"][-1]) == {None}
