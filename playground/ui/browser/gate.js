@@ -9,6 +9,11 @@ export class Gate {
     Object.assign(this, { draw, latest: null, urgent: false, busy: false, timer: 0, ready: 0 });
   }
 
+  // Nothing is drawn for a while, unless it must be exact.
+  rest() {
+    this.ready = performance.now() + REST;
+  }
+
   offer(picture) {
     this.latest = picture;
     if (!this.busy) this.arm();

@@ -57,6 +57,7 @@ export function mount(element, props, watch, server) {
   }
 
   function opened() {
+    gate.rest(); // a run's first steps go before its figures
     state.chosen = null;
     drawHeaders();
     // The space bar belongs to the playhead now; on a focused button it would start another run.

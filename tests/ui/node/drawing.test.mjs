@@ -144,3 +144,35 @@ test('a picture that must be exact does not get lost behind a slow drawing', asy
   });
   assert.deepEqual(drawn, ['slow', 'exact']);
 });
+
+test('a gate at rest lets through only what must be exact', async () => {
+  const drawn = [];
+  const gate = new Gate(async (picture) => {
+    drawn.push(picture);
+  });
+  const turn = () =>
+    new Promise((resolve) => {
+      setTimeout(resolve, 1);
+    });
+  gate.rest();
+  gate.offer('waits');
+  await turn();
+  assert.deepEqual(drawn, []);
+  gate.settle('exact');
+  await turn();
+  assert.deepEqual(drawn, ['exact']);
+});
+
+test('a drawing that fails does not stop the next', async () => {
+  const drawn = [];
+  const gate = new Gate(async (picture) => {
+    if (picture === 'broken') throw new Error('broken');
+    drawn.push(picture);
+  });
+  await assert.rejects(Object.assign(gate, { latest: 'broken' }).run());
+  gate.settle('next');
+  await new Promise((resolve) => {
+    setTimeout(resolve, 20);
+  });
+  assert.deepEqual(drawn, ['next']);
+});
