@@ -84,6 +84,7 @@ export function jacobiTrajectory(log, lane, head, colours, width = 640) {
     colours,
     width,
     row: 24,
+    column: 46,
   });
   return {
     data: [trace],

@@ -51,6 +51,7 @@ export function lookaheadWindow(log, lane, head, colours, width = 640) {
     colours,
     width,
     row: 32,
+    column: 46,
     gap: 5,
   });
   return {
