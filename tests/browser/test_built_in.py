@@ -104,3 +104,11 @@ def test_a_fetch_ends_with_a_sentence_and_the_page_goes_on(open_page):
     page.click("#fetch")
     page.wait_for_selector(".notice.done >> text=On this machine: built-in-target.")
     assert page.locator("#run").is_enabled()
+
+
+def test_next_tokens_drawn_through_the_method_fit_the_target(open_page, store):
+    page = open_page()
+    page.click("nav [data-room=step]")
+    page.click(".proof button")
+    page.wait_for_selector(".proof .fits", timeout=120_000)
+    assert all(resident.leases == 0 for resident in store.resident())

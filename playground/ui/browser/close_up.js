@@ -24,24 +24,24 @@ export function judged(step, track, trial) {
   if (!guesses.length) return [h('p', {}, word(step.nodes.length ? 'test.bonus' : 'test.plain'))];
   const kind = testOf(guesses[0]);
   if (kind === 'best' || kind === 'draw') return matched(track, trial, guesses, kind);
-  const told = guesses.slice(0, MOST_GUESSES).map((node) => judgement(track, node));
-  const left = guesses.length - told.length;
-  if (left > 0) told.push(h('p', {}, word('one.moreGuesses', { n: left })));
-  if (trial.said?.residual.length) told.push(h('p', { class: 'redraw' }, word('test.residual')));
-  return told;
+  const all = guesses.slice(0, MOST_GUESSES).map((node) => judgement(track, node));
+  const left = guesses.length - all.length;
+  if (left > 0) all.push(h('p', {}, word('one.moreGuesses', { n: left })));
+  if (trial.said?.residual.length) all.push(h('p', { class: 'redraw' }, word('test.residual')));
+  return all;
 }
 
 // The target named its own token and a guess had to be that.
 function matched(track, { own }, guesses, kind) {
   const right = own ?? guesses.find((node) => node.status === 'accepted');
-  const told = right
+  const sentence = right
     ? say(`test.${kind}`, { own: right, u: short(guesses[0].u ?? 0) }).map((piece) => told(track, piece))
     : word('test.cut');
   const list = guesses.map((node) =>
     h('li', {}, chip(pieceOf(track, node.token), node.status), ` ${GLYPHS[node.status]}`),
   );
   return [
-    h('p', {}, told),
+    h('p', {}, sentence),
     h('p', {}, word('test.guesses', { n: guesses.length })),
     h('ul', { class: 'guess-list' }, list),
   ];
