@@ -48,9 +48,15 @@ export function mount(element, props) {
     else if (steps > 0) go(next < props.lessons.length ? { lesson: next, step: 0 } : null);
   }
 
+  // A step that asks for a prediction keeps all but its first paragraph until the stage has shown what happened.
+  function ask(step) {
+    box.classList.toggle('asking', step.predict);
+  }
+
   // Put the step's run on the stage. A slow answer to an earlier step is dropped.
   async function present(where) {
     const step = lessonAt(where).steps[where.step];
+    ask(step);
     try {
       const message = await load(step.recording);
       if (!open || where !== place) return;
@@ -165,6 +171,7 @@ export function mount(element, props) {
     ];
   }
 
+  window.addEventListener('revealed', () => box.classList.remove('asking'));
   window.addEventListener('room', ({ detail }) => enter(detail));
   document.addEventListener('keydown', (event) => {
     if (!open || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.(TYPING)) return;

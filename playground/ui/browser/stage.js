@@ -97,6 +97,7 @@ export function mount(element, props, watch, server) {
   // Hide or show the verdict of the step at hand.
   function show(hidden) {
     state.veiled = hidden && canHide(state.log, lane(), position(state.play, state.log));
+    if (!state.veiled) window.dispatchEvent(new CustomEvent('revealed'));
     schedule();
     changed();
   }

@@ -42,7 +42,7 @@ export function drawStrip(canvas, track, count, rows, colours) {
     step.emitted.slice(0, rows).forEach(({ status }, row) => {
       cell(brush, x, base - (row + 1) * PITCH, colours[status], GLYPHS[status], colours.paper);
     });
-    const wasted = step.nodes.filter((node) => node.status !== 'accepted').length;
+    const wasted = step.nodes.filter(({ status }) => status === 'rejected' || status === 'never-reached').length;
     if (wasted) cell(brush, x, base + 3, colours.rejectedTint, String(wasted), colours.ink);
     if (at === count - 1)
       outline(brush, x, base - step.emitted.length * PITCH, step.emitted.length * PITCH, colours.ink);
