@@ -196,7 +196,7 @@ def _plan_remote(spec: RunSpec, settings: Settings, allow_local: bool) -> Plan:
         raise UserError("This page is open to strangers and talks to no servers. Run the playground on your machine.")
     lane = RemoteLane(
         allowed_server(str(settings["server"])),
-        spec.prompt,
+        spec.prompt_ids or spec.prompt,
         spec.sampling,
         spec.max_new_tokens,
         model=str(settings["model"]),

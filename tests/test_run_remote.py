@@ -90,6 +90,15 @@ def test_passes_that_arrived_as_one_event_are_counted(store, allowed):
     assert run.summary(0).target_forwards == 3
 
 
+def test_prompt_ids_go_to_the_server_as_they_are(store, allowed):
+    with serving(stream(*TOKENS)) as server:
+        allowed(server)
+        with open_run(spec(remote(server), prompt_ids=(7, 8), chat=None), store) as run:
+            list(run)
+    (post,) = server.posts()
+    assert post.body["prompt"] == [7, 8]
+
+
 def test_the_key_is_in_no_trace_and_the_trace_runs_again(store, allowed):
     with serving(stream(event(5, text="sk-secret"), event(6, finish="length"))) as server:
         allowed(server)

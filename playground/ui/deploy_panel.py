@@ -23,7 +23,7 @@ ABOUT = "What serving engines take for the lane in focus: its method, settings, 
 ENGINE, SHOW = "Engine", "Show for the lane in focus"
 NAMES = {"vllm": "vLLM", "sglang": "SGLang", "transformers": "transformers", "tgi": "TGI", "llama.cpp": "llama.cpp"}
 TENSOR, PIPELINE, NODES = "Tensor parallel", "Pipeline parallel", "Machines"
-DRAFT, LIKE_TARGET, WHOLE = "Draft model", "split like the target", "whole on each GPU"
+DRAFT, LIKE_TARGET, WHOLE = "Draft model", "like the target", "on one GPU"
 DTYPE, DTYPES = "Weights", ["auto", "float32", "bfloat16", "float16"]
 OLD, HINT = "Paste your old command", "vllm serve … --speculative-model …   or   LLM(model=…, num_speculative_tokens=5)"
 TRANSLATE = "Translate"

@@ -1,9 +1,9 @@
 """What travels from a run to the browser: JSON strings with the Steps of some 40 milliseconds.
 
 A run's first message has its `header`, the first line of its trace file; the next ones have `steps` as [lane, step]
-pairs, the last an `end`, and as `amended` what was known only then. All carry the `run` and a sequence number, so that
-the browser can tell a late, doubled or missing message; one without steps says that the run goes on. A `notice` may
-come alone. Steps are those of trace.py in compact form (fields at their default left
+pairs, the last an `end`. What was sent as unknown and is known by now comes as `amended`. All carry the `run` and a
+sequence number, so that the browser can tell a late, doubled or missing message; one without steps says that the run
+goes on. A `notice` may come alone. Steps are those of trace.py in compact form (fields at their default left
 out, lists of nodes and tokens by column) and lose nothing: the browser can write the trace file.
 """
 
@@ -43,24 +43,26 @@ def stream(
     """A run as it happens: `trace` is its header, `steps` may take its time. A UserError ends it as a notice."""
     header = _header(trace)
     yield _message(run=run, seq=0, live=True, header=header, notice=None)
-    seq, unknown = 1, list[tuple[int, Step, Packed]]()
+    seq, unknown = 1, list[tuple[int, Step]]()
 
-    def amended() -> dict[str, object]:
-        """The header, and the steps of which something was unknown, where they are not what was sent."""
-        now = _header(trace)
-        known = [(lane, packed) for lane, step, sent in unknown if (packed := pack_step(step)) != sent]
-        return {"amended": {"header": now, "steps": known}} if known or now != header else {}
+    def amended(ended: bool) -> dict[str, object]:
+        """What was sent and is known better by now: steps of which something was unknown, and the header."""
+        known = [pair for pair in unknown if not _is_open(pair[1])]
+        if not known and not (ended and _header(trace) != header):
+            return {}
+        unknown[:] = [pair for pair in unknown if _is_open(pair[1])]
+        return {"amended": {"header": _header(trace), "steps": _pack_steps(known)}}
 
     try:
         for batch in batches(steps, clock):
-            packed = _pack_steps(batch)
-            unknown += [(*pair, sent) for pair, (_, sent) in zip(batch, packed, strict=True) if _is_open(pair[1])]
-            yield _message(run=run, seq=seq, steps=packed)
+            yield _message(run=run, seq=seq, steps=_pack_steps(batch), **amended(ended=False))
+            unknown += [pair for pair in batch if _is_open(pair[1])]
             seq += 1
     except UserError as error:
-        yield _message(run=run, seq=seq, end="failed", notice={"kind": "error", "text": str(error)}, **amended())
+        told = {"kind": "error", "text": str(error)}
+        yield _message(run=run, seq=seq, end="failed", notice=told, **amended(ended=True))
     else:
-        yield _message(run=run, seq=seq, end="done", **amended())
+        yield _message(run=run, seq=seq, end="done", **amended(ended=True))
 
 
 def batches(

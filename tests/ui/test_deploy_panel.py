@@ -22,7 +22,7 @@ def seen(trace: Trace, lane: int) -> str:
 
 
 def shown(trace: Trace, lane: int = 1, engine: str = "vllm", **choices: object) -> str:
-    machines = {"tensor": 1, "pipeline": 1, "nodes": 1, "draft": "split like the target", "dtype": "auto"}
+    machines = {"tensor": 1, "pipeline": 1, "nodes": 1, "draft": "like the target", "dtype": "auto"}
     return exports(CATALOG, seen(trace, lane), engine, *(machines | choices).values())
 
 

@@ -68,9 +68,20 @@ def test_what_is_known_only_at_the_end_reaches_the_browser(in_node):
     sent = list(wire.stream(live, traces.become(live, known), "run", one_by_one()))
     assert live == known
     assert back(in_node, [sent]) == [known]
-    amended = json.loads(sent[-1])["amended"]
+    (amended,) = [told["amended"] for told in map(json.loads, sent) if told.get("amended", {}).get("steps")]
     assert [lane for lane, _ in amended["steps"]] == [1, 1, 1]
     assert json.loads(amended["header"])["lanes"][1]["models"] == {"target": "served"}
+
+
+def test_what_is_known_when_a_lane_has_ended_does_not_wait_for_the_others(in_node):
+    known, live = traces.served(), traces.served(settled=False)
+
+    def steps():
+        yield from traces.become(live, known)
+        yield from [(0, traces.chain(at, "arn")) for at in range(50, 60)]
+
+    sent = list(map(json.loads, wire.stream(live, steps(), "run", one_by_one())))
+    assert next(at for at, told in enumerate(sent) if told.get("amended", {}).get("steps")) < len(sent) - 9
 
 
 def test_a_run_of_which_all_was_known_is_not_amended():

@@ -90,7 +90,7 @@ function makeCard(lane, at, choose) {
 
 const describe = (settings) =>
   Object.entries(settings)
-    .filter(([name, value]) => name !== 'batch' || value > 1)
+    .filter(([name, value]) => value !== '' && (name !== 'batch' || value > 1))
     .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`)
     .join(' · ');
 
