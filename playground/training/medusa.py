@@ -74,7 +74,8 @@ def learn(
     """Train `heads` in place on `seen`; yields the log line of every step, resumable in `work`.
 
     `plan.schedule.batch_tokens` counts positions. Validations add the held-out loss and each head's top-1 accuracy
-    (`accuracy_1`, ...). At the end the heads are those of the lowest held-out loss.
+    (`accuracy_1`, ...), that on greedy text where there is some. At the end the heads are those of the lowest
+    held-out loss.
     """
     size, device = plan.schedule.batch_tokens, lm_head.weight.device
     weight = lm_head.weight.detach().float()
@@ -92,16 +93,17 @@ def learn(
         return losses(positions)[0]
 
     batches = _Shuffled(seen, size, device)
+    judged = held_out.greedy if held_out.greedy.any() else ~held_out.greedy
 
     @torch.no_grad()
     def validate() -> dict[str, float]:
         total, hits, counts = 0.0, torch.zeros(heads.num_heads), torch.zeros(heads.num_heads)
-        for part in held_out.parts(size):
-            part = part.to(device)
-            one, logits = losses(part)
+        for part, counted in zip(held_out.parts(size), judged.split(size), strict=True):
+            one, logits = losses(part.to(device))
             total += one.item() * len(part)
-            hits += (logits.argmax(-1) == part.labels.T).sum(1).cpu()
-            counts += (part.labels.T != NO_LABEL).sum(1).cpu()
+            wanted = part.labels[counted].T
+            hits += (logits.argmax(-1).cpu()[:, counted] == wanted).sum(1)
+            counts += (wanted != NO_LABEL).sum(1)
         shares = (hits / counts.clamp(min=1)).tolist()
         return {"held_out_loss": total / len(held_out)} | {f"accuracy_{i}": one for i, one in enumerate(shares, 1)}
 

@@ -32,6 +32,7 @@ from playground.training.self_distillation import Writing
 LEAST_MINUTES, MOST_MINUTES = 0.05, 60.0
 MOST_HEADS = 4
 MOST_STEPS = 4000
+BATCH = 512  # positions
 PROMPTS = 320  # that the model writes itself
 CODE_PROMPTS = 160  # beside them, for a model that is no chat model
 NODES = 64  # the largest tree that is looked at
@@ -196,7 +197,7 @@ class Workshop:
     def _events(
         self, order: Order, model: LoadedModel, work: Path, gate: AbstractContextManager[None]
     ) -> Generator[Event, None, None]:
-        schedule = Schedule(MOST_STEPS * 2 // 3, MOST_STEPS // 3, 50, 3e-3, batch_tokens=1024)
+        schedule = Schedule(MOST_STEPS * 2 // 3, MOST_STEPS // 3, 50, 3e-3, batch_tokens=BATCH)
         recipe = Recipe(HeadsPlan(schedule, order.heads, 1, order.variant), WRITING, None, False, order.minutes)
         kept = work / "prompts.json"
         if not kept.is_file():

@@ -55,6 +55,11 @@ class Form:
     copy: gr.Button
     link: gr.Textbox
 
+    @property
+    def lanes(self) -> gr.components.Component:
+        """What races."""
+        return self.fields[1]
+
 
 @dataclass(frozen=True)
 class _Picked:

@@ -148,7 +148,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
                 proof = make_proof()
                 make_deploy_panel(catalog)
         page.load(None, js=FOLLOW)
-        make_train_room(workshop, form.models.target, form.models.heads)
+        make_train_room(workshop, form)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         running = form.run.click(
             start, form.fields, stage, concurrency_limit=RUNS_AT_ONCE, concurrency_id="runs", **quiet

@@ -10,24 +10,30 @@ import gradio as gr
 
 from playground.decoding.codec import decode_value
 from playground.errors import UserError
+from playground.methods import METHODS
 from playground.training.medusa import VARIANTS
 from playground.training.workshop import MOST_HEADS, Order, Workshop, trained_name
 from playground.ui.components import make_train
+from playground.ui.form import Form
 
+LANES = ("autoregressive", "medusa")  # of a race with fresh heads
 ENTER_RACE = "() => document.querySelector('.rooms [data-room=race]').click()"
 
 
-def make_train_room(workshop: Workshop, target: gr.Dropdown, heads: gr.Textbox) -> gr.HTML:
-    """The room. Its value is the workshop's state as JSON; heads in it can be put into the fields of the form."""
+def make_train_room(workshop: Workshop, form: Form) -> gr.HTML:
+    """The room. Its value is the workshop's state as JSON; its finished heads can be put into the form."""
     room = make_train(VARIANTS, MOST_HEADS)
 
-    def told(visitor: str, act: Callable[[], None]) -> Iterator[str]:
+    def told(visitor: str, act: Callable[[], None] | None = None) -> Iterator[str]:
+        """What there is to see after a visitor's act, with what was wrong with it."""
+        notice = ""
         try:
-            act()
+            if act is not None:
+                act()
         except UserError as error:
-            yield json.dumps(workshop.view(visitor) | {"notice": str(error)})
+            notice = str(error)
         for state in workshop.watch(visitor):
-            yield json.dumps(state)
+            yield json.dumps(state | ({} if act is None else {"notice": notice}))
 
     def start(asked: gr.EventData, request: gr.Request) -> Iterator[str]:
         visitor = str(request.session_hash)
@@ -44,16 +50,19 @@ def make_train_room(workshop: Workshop, target: gr.Dropdown, heads: gr.Textbox) 
         yield from told(visitor, lambda: workshop.stop(visitor))
 
     def look(request: gr.Request) -> Iterator[str]:
-        yield from told(str(request.session_hash), lambda: None)
+        yield from told(str(request.session_hash))
 
-    def use(asked: gr.EventData) -> tuple[object, object]:
+    def use(asked: gr.EventData) -> tuple[object, object, object]:
         family = asked._data.get("family")
-        known = family in dict(workshop.families())
-        return (family, trained_name(family)) if known else (gr.skip(), gr.skip())
+        if family not in dict(workshop.families()):
+            return gr.skip(), gr.skip(), gr.skip()
+        lanes = [{"method": name, "settings": METHODS[name].check({})} for name in LANES]
+        return family, trained_name(family), lanes
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
     room.submit(start, None, room, **quiet)
     room.stop(stop, None, room, **quiet)
     room.tick(look, None, room, **quiet)
-    room.apply(use, None, [target, heads], **quiet).then(None, js=ENTER_RACE, api_visibility="private")
+    filled = [form.models.target, form.models.heads, form.lanes]
+    room.apply(use, None, filled, **quiet).then(None, js=ENTER_RACE, api_visibility="private")
     return room

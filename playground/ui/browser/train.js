@@ -79,7 +79,8 @@ export function mount(element, props, watch, server, trigger) {
 
   watch('value', () => {
     if (!props.value) return;
-    state = JSON.parse(props.value);
+    // What was wrong with an act stays until the next one.
+    state = { notice: state.notice, ...JSON.parse(props.value) };
     draw();
   });
   new MutationObserver(entered).observe(document.body, { attributes: true, attributeFilter: ['data-room', 'class'] });
@@ -147,7 +148,7 @@ function axes(colours, title) {
 export function result({ result: made }, heads, use) {
   const parts = [h('h2', {}, word('train.result'))];
   if (made) {
-    const share = (value) => `${(100 * value).toFixed(1)} %`;
+    const share = (value) => `${(100 * value).toFixed(1)}%`;
     const rows = Object.entries(made.accuracy).flatMap(([kind, table]) =>
       table.map((tops, head) =>
         h(

@@ -190,7 +190,7 @@ const EN = {
   'train.paused': 'Stopped. Everything is kept: press “Go on” to continue, now or later.',
   'train.failed': 'The training ended early.',
   'train.loss': 'Loss, all heads together',
-  'train.accuracy': 'First guess right, on held-out text',
+  'train.accuracy': 'First guess right, on held-out greedy text',
   'train.seen': 'training text',
   'train.heldOut': 'held-out text',
   'train.head': 'head {head}',
