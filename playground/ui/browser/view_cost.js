@@ -38,6 +38,7 @@ export function costPerPass(log, lane, head, colours) {
         x: shown.map((_, at) => from + at + 1),
         y: shown.map(({ seconds }) => 1000 * seconds[phase]),
         hovertemplate: '%{y:.2f} ms',
+        ...(!step.rows && { name: word('phase.arrival') }),
       }),
     ),
     layout: {
@@ -54,7 +55,8 @@ export function costPerPass(log, lane, head, colours) {
       },
       yaxis: { ...base.yaxis, title: { text: word('view.ms') }, range: [0, 1.05 * Math.max(...shown.map(ms))] },
     },
-    caption: word('view.cost', {
+    // What a server's step cost is not told, only when it came.
+    caption: word(step.rows ? 'view.cost' : 'view.arrivals', {
       n: count,
       ms: ms(step).toFixed(1),
       draft: (1000 * draft).toFixed(1),

@@ -295,6 +295,7 @@ const EN = {
   'phase.forward': 'target pass',
   'phase.acceptance': 'acceptance',
   'phase.bookkeeping': 'bookkeeping',
+  'phase.arrival': 'from arrival to arrival',
   rows: '{n} rows',
   'rows.one': '1 row',
   cost: '{ms} ms · {rows} in the pass, {discarded} discarded · cache {before} → {after}',
@@ -421,6 +422,7 @@ const EN = {
   'view.byPosition': 'Accepted of proposed: {list}.',
   'view.ms': 'ms',
   'view.msPerToken': 'ms per token',
+  'view.arrivals': 'Step {n} came {ms} ms after the one before, on average {mean} ms; network and queue included.',
   'view.cost':
     'Step {n} took {ms} ms: {draft} ms for guessing, {forward} ms for the target’s pass; {mean} ms on average. Reading the prompt before took {prompt} ms and is not drawn.',
   'view.perToken': '{title} {ms} ms',
