@@ -216,3 +216,19 @@ def test_kill_9_in_mid_race_gives_a_sentence_keeps_the_partial_trace_and_lets_th
     assert read_trace(file.getvalue().splitlines()) == run.trace
     with pytest.raises(UserError, match="No server answers"):
         list(arrivals(lane_to(silent, "Once upon a time")))
+
+
+def test_a_plain_and_a_speculative_server_race(server, ours, monkeypatch, tmp_path):
+    """Last, when the second server has been killed: a machine may have no room for three."""
+    with serving(tmp_path / "log", speculates=False) as plain:
+        hosts = ",".join(each.url.removeprefix("http://") for each in (server, plain))
+        monkeypatch.setenv(HOSTS, hosts)
+        spec = RunSpec(PROMPTS[0], (lane_of(plain), lane_of(server)), max_new_tokens=TOKENS, chat=False)
+        with open_run(spec, ModelStore()) as run:
+            list(run)
+    for lane in (0, 1):
+        assert run.summary(lane).output_token_ids == ours[PROMPTS[0]]
+    assert run.summary(0).num_draft_tokens == 0
+    assert run.summary(1).num_accepted_draft_tokens > 0
+    assert run.summary(1).target_forwards < run.summary(0).target_forwards <= TOKENS
+    assert Status.ACCEPTED not in {token.status for step in run.trace.steps(0) for token in step.emitted}

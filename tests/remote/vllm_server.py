@@ -74,13 +74,14 @@ class Running:
 
 
 @contextmanager
-def serving(log: Path, *options: str) -> Iterator[Running]:
-    """A server with n-gram speculation and these further options, until the block ends."""
+def serving(log: Path, *options: str, speculates: bool = True) -> Iterator[Running]:
+    """A server with these options, and with n-gram speculation if it `speculates`, until the block ends."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     command = [build() / "bin" / "vllm", "serve", SMOLLM2.fetch(), "--served-model-name", NAME, "--dtype", "float32"]
     command += ["--max-model-len", "1024", "--max-num-seqs", "4", "--enforce-eager"]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--speculative-config", NGRAM, *options]
+    command += ["--host", "127.0.0.1", "--port", str(port), *options]
+    command += ["--speculative-config", NGRAM] if speculates else []
     quiet = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     with log.open("w") as file:
         process = subprocess.Popen(
