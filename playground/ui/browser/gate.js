@@ -2,6 +2,7 @@
 
 const REST = 200; // ms between two drawings, at least
 const SHARE = 4; // drawing may take one part in SHARE + 1 of the page's time
+const LONGEST = 1000; // ms from one beginning to the next, whatever the share
 
 // Draws the latest picture offered whenever that is cheap enough, and at once when it is told to settle.
 export class Gate {
@@ -38,7 +39,7 @@ export class Gate {
     } finally {
       // A drawing that failed is told on the console and does not stop the next.
       const now = performance.now();
-      this.ready = now + Math.min(1000, Math.max(REST, SHARE * (now - began)));
+      this.ready = Math.max(now + REST, began + Math.min(LONGEST, (SHARE + 1) * (now - began)));
       this.busy = false;
       if (this.latest) this.arm();
     }
