@@ -171,3 +171,18 @@ def test_what_cannot_be_proven_is_a_sentence(open_page, opener):
     page.click(".lane-picker button >> nth=0")
     page.click(".proof button")
     page.wait_for_selector(".proof-error >> text=no residual to leave out")
+
+
+def test_a_prediction_keeps_the_verdict_out_of_the_room(open_page):
+    page = open_page()
+    enter(page, 2)
+    page.keyboard.press("Home")
+    page.click("text=Predict")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector(".places .card.proposed")
+    cards = page.eval_on_selector_all(".places .card", "all => all.map((one) => one.classList[1])")
+    assert cards == ["proposed"] * 4
+    assert "Still hidden" in page.inner_text(".judged")
+    assert page.locator(".law-table").count() == 0
+    page.click(".quiz .answers button >> nth=0")
+    page.wait_for_selector(".places .card.rejected")

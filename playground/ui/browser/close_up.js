@@ -5,7 +5,7 @@ import { pieceOf } from './log.js';
 import { short } from './sentence.js';
 import { GLYPHS } from './statuses.js';
 import { testBar } from './test_bar.js';
-import { barsOf, testOf } from './trials.js';
+import { barsOf, isVeiled, testOf } from './trials.js';
 import { say, word } from './words.js';
 
 const MOST_GUESSES = 3; // judgements told in full
@@ -20,6 +20,7 @@ export function heading(step, track, trial) {
 }
 
 export function judged(step, track, trial) {
+  if (isVeiled(step)) return [h('p', {}, word('one.veiled'))];
   const guesses = trial.guesses.map((at) => step.nodes[at]).filter((node) => testOf(node) !== 'none');
   if (!guesses.length) return [h('p', {}, word(step.nodes.length ? 'test.bonus' : 'test.plain'))];
   const kind = testOf(guesses[0]);
@@ -77,6 +78,7 @@ function testScale(node) {
 }
 
 export function bars(step, track, trial) {
+  if (isVeiled(step)) return [];
   if (!trial.said) return [h('p', { class: 'muted' }, word('one.noDetail'))];
   const guesses = trial.guesses.map((at) => step.nodes[at]);
   const marked = new Map(guesses.slice(0, MARKED).map((node) => [node.token, node.status]));

@@ -7,7 +7,7 @@ import { h, label } from './dom.js';
 import { countAt, pieceOf, trackOf } from './log.js';
 import { placesOf } from './places.js';
 import { lost, tell } from './sentence.js';
-import { cacheRows, trialsOf } from './trials.js';
+import { cacheRows, isVeiled, trialsOf } from './trials.js';
 import { word } from './words.js';
 
 const CONTEXT = 160; // characters of the text before the step
@@ -60,6 +60,8 @@ export function makeOneStep(box, choose) {
       parts.story.replaceChildren(h('p', {}, word(log.run === null ? 'empty' : 'story.start')));
       return;
     }
+    // Where the guesses were no draws there is no residual to leave out: see proof.js.
+    box.classList.toggle('pointed', step.detail.length > 0 && step.detail.every(({ q }) => !q.length));
     const trials = trialsOf(step);
     const chosen = trials[picked ?? trials.length - 1];
     const pick = (at) => {
@@ -107,6 +109,7 @@ function laneButtons(log, lane, choose) {
 
 function cache(step, track) {
   if (!step.rows) return [h('p', { class: 'muted' }, word('one.noCache'))];
+  if (isVeiled(step)) return [h('p', { class: 'muted' }, word('one.veiled'))];
   const { before: old, fed, nodes, side, after } = cacheRows(step);
   const row = (name, content, title) => h('span', { class: `row ${name}`, title }, content);
   const kept = nodes.filter(Boolean).length;
@@ -132,7 +135,7 @@ function cache(step, track) {
     h(
       'p',
       {},
-      word(kept ? 'one.cacheTold' : 'one.cacheNone', {
+      word(kept ? 'one.cacheTold' : nodes.length ? 'one.cacheNone' : 'one.cachePlain', {
         n: kept,
         gone: nodes.length - kept + side,
         rows: step.rows,

@@ -34,9 +34,9 @@ export function placesOf(step, track, trials, chosen, pick) {
     columns.push(
       h(
         'div',
-        { class: 'place-column never-reached' },
+        { class: `place-column ${step.nodes[first].status}` },
         h('span', { class: 'ahead' }, word('ahead', { n: depth })),
-        card(track, step.nodes[first], [], word('fate.never-reached')),
+        card(track, step.nodes[first], [], word(`fate.${step.nodes[first].status}`)),
         more,
       ),
     );

@@ -26,7 +26,11 @@ export function mount(element, props, watch, server, trigger) {
     const first = 1 + DRAWS * times;
     times += 1;
     where = textBefore(log.lanes[lane], trackOf(log, lane), countAt(trackOf(log, lane), head), CONTEXT);
-    trigger('submit', { ...placeOf(log, lane, head), residual: !$('skip').checked, first_seed: first });
+    trigger('submit', {
+      ...placeOf(log, lane, head),
+      residual: !($('skip').checked && $('skip').offsetParent),
+      first_seed: first,
+    });
   });
   watch('value', () => {
     const message = props.value && JSON.parse(props.value);

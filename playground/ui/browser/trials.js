@@ -24,18 +24,21 @@ export function trialsOf(step) {
 // How a guess was judged: `ratio` (u against p/q), `typical` (p against a threshold), `draw` and `best` (the target's
 // own draw or most probable token, which the guess had to be), `none` (not judged).
 export function testOf({ status, threshold, u }) {
-  if (status === 'never-reached') return 'none';
+  if (status === 'never-reached' || status === 'proposed') return 'none';
   if (threshold !== null) return u === null ? 'typical' : 'ratio';
   return u === null ? 'best' : 'draw';
 }
 
-// Nodes that were never judged, by depth: what stood behind a wrong guess.
+// Whether the step is shown as it was proposed, its verdict still hidden.
+export const isVeiled = (step) => step.nodes.some(({ status }) => status === 'proposed');
+
+// Nodes that were not judged, by depth: what stood behind a wrong guess, or all of a veiled step.
 export function unjudged(step) {
   const depths = [];
   const found = new Map();
   step.nodes.forEach((node, at) => {
     depths.push(node.parent < 0 ? 1 : depths[node.parent] + 1);
-    if (node.status === 'never-reached') found.set(depths[at], [...(found.get(depths[at]) ?? []), at]);
+    if (testOf(node) === 'none') found.set(depths[at], [...(found.get(depths[at]) ?? []), at]);
   });
   return found;
 }

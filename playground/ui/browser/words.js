@@ -110,6 +110,9 @@ const EN = {
     'The pass read {rows} rows. That of the accepted guess stays, {gone} are discarded: {before} rows before, {after} after.',
   'one.cacheNone':
     'The pass read {rows} rows; no guess was right, {gone} are discarded: {before} rows before, {after} after.',
+  'one.cachePlain': 'The pass read {rows} rows and nothing was guessed, {gone} are discarded: {before} rows before, {after} after.',
+  'one.veiled': 'Still hidden. What will the target say?',
+  'fate.proposed': 'guessed',
   'fate.accepted': 'stays in the text',
   'fate.rejected': 'thrown away',
   'fate.never-reached': 'not judged',

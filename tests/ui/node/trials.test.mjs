@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { unpackStep } from '../../../playground/ui/browser/log.js';
-import { barsOf, cacheRows, testOf, trialsOf, unjudged } from '../../../playground/ui/browser/trials.js';
+import { barsOf, cacheRows, isVeiled, testOf, trialsOf, unjudged } from '../../../playground/ui/browser/trials.js';
 import { chain, plain, tree } from './steps.mjs';
 
 const trials = (packed) =>
@@ -141,4 +141,21 @@ test('rows of the cache: what was fed and what was accepted stays', () => {
     'a stop leaves the last out',
   );
   assert.equal(rows({ ...plain(), rows: 4, side_rows: 3, cache_after: 11 }).fed, 1);
+});
+
+test('a step whose verdict is hidden has one open place, and all guesses behind it are only guessed', () => {
+  const step = unpackStep(chain('aarn'));
+  const hidden = {
+    ...step,
+    emitted: [],
+    detail: [],
+    nodes: step.nodes.map((node) => ({ ...node, status: 'proposed' })),
+  };
+  assert.ok(isVeiled(hidden) && !isVeiled(step));
+  assert.deepEqual(
+    trialsOf(hidden).map(({ guesses, taken, own }) => [guesses, taken, own]),
+    [[[0], -1, null]],
+  );
+  assert.deepEqual([...unjudged(hidden).keys()], [1, 2, 3, 4]);
+  assert.equal(testOf(hidden.nodes[0]), 'none');
 });
