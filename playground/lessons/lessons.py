@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from playground.decoding.codec import JSON, decode_value
 from playground.errors import UserError
-from playground.lessons.numbers import Token, evaluate, find_step, lane_numbers, lane_pieces, step_numbers
+from playground.lessons.numbers import Token, evaluate, find_step, lane_numbers, lane_pieces, position, step_numbers
 from playground.lessons.recordings import FOLDER, Recording, read_recordings, recorded, trace_path
 
 ORDER = ("why-fast", "acceptance", "length", "medusa", "lookahead", "no-help", "myths")
@@ -104,7 +104,7 @@ def fill_step(step: LessonStep, recordings: dict[str, Recording], folder: Path =
     return {
         "recording": step.recording,
         "lane": lane,
-        "step": count,
+        "head": position(trace, lane, count),
         "point": step.point,
         "view": step.view,
         "room": step.room,

@@ -122,6 +122,12 @@ def find_step(wanted: str, trace: Trace, lane: int) -> int:
     raise UserError(f"No step of lane {trace.lanes[lane].title!r} in {trace.title!r} has {wanted}.")
 
 
+def position(trace: Trace, lane: int, count: int) -> int:
+    """The playhead behind the first `count` steps of a lane; behind everything, if these are all of the lane's."""
+    mine = [at for at, (of, step) in enumerate(trace.order, 1) if of == lane and step.row == 0]
+    return len(trace.order) if count == len(mine) else mine[count - 1] if count else 0
+
+
 def lane_pieces(trace: Trace, lane: int) -> dict[int, str]:
     """The labels of a lane's tokens."""
     return {token: piece for step in trace.steps(lane) for token, piece in step.pieces.items()}

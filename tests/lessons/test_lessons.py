@@ -9,7 +9,7 @@ import pytest
 from playground.decoding.trace import Status, Trace
 from playground.errors import UserError
 from playground.lessons.lessons import ORDER, LessonStep, broken_claims, fill_lessons, fill_step, read_lessons
-from playground.lessons.numbers import evaluate, find_step, lane_numbers, lane_pieces, step_numbers
+from playground.lessons.numbers import evaluate, find_step, lane_numbers, lane_pieces, position, step_numbers
 from playground.lessons.recordings import FOLDER, RecordedLane, Recording, read_recordings, recorded, trace_path
 from playground.methods import METHODS
 from tests.ui import traces
@@ -93,6 +93,12 @@ def test_a_claim_sees_nothing_but_numbers(claim):
         evaluate(claim, {"accepted": 1})
 
 
+def test_the_playhead_stands_behind_a_step_and_at_the_end_behind_all_lanes():
+    trace = traces.race()
+    assert [position(trace, 1, count) for count in (0, 1, 2, 5)] == [0, 2, 4, 14]
+    assert position(trace, 0, 9) == 14
+
+
 def test_a_step_is_filled_from_its_trace(tmp_path):
     trace, lanes = race()
     (tmp_path / "traces").mkdir()
@@ -111,7 +117,7 @@ def test_a_step_is_filled_from_its_trace(tmp_path):
         {"words": "More", "shown": "16 > 3 × 4", "holds": True},
         {"words": "Same", "shown": "no", "holds": False},
     ]
-    assert (filled["lane"], filled["step"]) == (1, 1)
+    assert (filled["lane"], filled["head"]) == (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -126,14 +126,14 @@ export function mount(element, props, watch, server) {
   }
 
   // A lesson puts a recorded run on the stage, at a step of a lane, and points at something there.
-  function teach({ message, lane: at, step, predict, view: shown, point }) {
+  function teach({ message, lane: at, head, predict, view: shown, point }) {
     own ??= { log: state.log, play: state.play, chosen: state.chosen };
     if (state.log.run !== message.run) {
       state.log = receive(emptyLog(), message);
       drawHeaders();
     }
     Object.assign(state, { chosen: at, loop: false, predict: false });
-    move(seek(state.log, step ? trackOf(state.log, at).at[step - 1] + 1 : 0));
+    move(seek(state.log, head));
     if (predict) show(true);
     requestAnimationFrame(() => {
       stage.querySelector(`[data-view="${shown}"]`)?.click();
