@@ -177,12 +177,12 @@ def test_a_prediction_keeps_the_verdict_out_of_the_room(open_page):
     page = open_page()
     enter(page, 2)
     page.keyboard.press("Home")
-    page.click("text=Predict")
+    page.click("[data-action=predict]")
     page.keyboard.press("ArrowRight")
     page.wait_for_selector(".places .card.proposed")
     cards = page.eval_on_selector_all(".places .card", "all => all.map((one) => one.classList[1])")
     assert cards == ["proposed"] * 4
     assert "Still hidden" in page.inner_text(".judged")
     assert page.locator(".law-table").count() == 0
-    page.click(".quiz .answers button >> nth=0")
+    page.click("[data-action=reveal]")
     page.wait_for_selector(".places .card.rejected")
