@@ -67,7 +67,7 @@ export function timeline(log, lane, head, colours) {
         title: { text: word('kept') },
         domain: [wasted ? 0.44 : 0, 1],
         range: [0, highest + 0.3],
-        dtick: tickEvery(highest),
+        dtick: tickEvery(2 * highest),
       },
       ...(wasted && {
         yaxis2: {
@@ -75,10 +75,10 @@ export function timeline(log, lane, head, colours) {
           title: { text: word('wasted') },
           domain: [0, 0.38],
           range: [deepest * 1.05, 0],
-          dtick: tickEvery(deepest),
+          dtick: tickEvery(3 * deepest),
         },
       }),
     },
-    caption: word('view.timeline', track?.totals[count - 1] ?? NO_TOTALS),
+    caption: word('view.timeline', { n: count, ...(track?.totals[count - 1] ?? NO_TOTALS) }),
   };
 }
