@@ -332,8 +332,9 @@ const EN = {
   'view.none': 'none',
   'view.veiled': '{n} tokens are proposed. What becomes of them is hidden until you reveal it.',
   'view.veiled.one': 'One token is proposed. What becomes of it is hidden until you reveal it.',
-  'view.timeline':
-    '{steps} steps: {proposed} tokens proposed, {accepted} of them accepted, {emitted} tokens in the text.',
+  'view.timeline': '{n} steps: {proposed} tokens proposed, {accepted} of them accepted, {emitted} tokens in the text.',
+  'view.timeline.one':
+    'One step: {proposed} tokens proposed, {accepted} of them accepted, {emitted} tokens in the text.',
   'view.paceTip': '{tokens} tokens, {seconds} s',
   'view.pace': '{title}: {emitted} tokens in {seconds} s',
   'view.depth': 'places ahead of the text',
