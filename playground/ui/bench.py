@@ -41,11 +41,13 @@ WINDOW = (1440, 1000)
 
 Steps = Iterable[tuple[int, Step]]
 
-# Notes when each message's drawing has reached the screen, the time between frames, and how long a click waits.
+# Notes when each message's drawing has reached the screen, the time between frames and between two drawings of a
+# figure that a run moves, and how long a click waits.
 PROBE = """() => {
     const stage = document.querySelector('.stage');
-    const probe = (window.probe = { shown: [], gaps: [], clicks: [] });
-    let run = stage.view().log.run, seq = 0, before = performance.now();
+    const probe = (window.probe = { shown: [], gaps: [], figures: [], clicks: [] });
+    const chart = stage.querySelector('[data-part=pace]');
+    let run = stage.view().log.run, seq = 0, before = performance.now(), drawing = before, at = null;
     const frame = (now) => {
         if (probe !== window.probe) return;
         const { log } = stage.view();
@@ -55,6 +57,10 @@ PROBE = """() => {
                 for (; seq < drawn; seq += 1) probe.shown[seq] = performance.timeOrigin + performance.now();
             });
             probe.gaps.push(now - before);
+            if (chart.dataset.head !== at) {
+                if (at !== null && log.order.length) probe.figures.push(now - drawing);
+                [at, drawing] = [chart.dataset.head, now];
+            }
         }
         before = now;
         requestAnimationFrame(frame);
@@ -135,10 +141,11 @@ def lengthened(trace: Trace, tokens: int) -> list[tuple[int, Step]]:
 
 @dataclass
 class Shown:
-    """What the browser told of a run. Lags, gaps between frames and the waits of clicks are in milliseconds."""
+    """What the browser told of a run. Lags, gaps between frames, between drawings of a figure, and waits of clicks, in ms."""
 
     lags: list[float]
     gaps: list[float]
+    figures: list[float]
     clicks: list[float]
     sent: int
     arrived: int
@@ -151,7 +158,11 @@ class Shown:
             f"lag {_spread(self.lags)} over {len(self.lags)} messages",
             f"frames every {_spread(self.gaps)}, the longest {max(self.gaps):.0f} ms",
         ]
-        return "; ".join([*told, f"clicks wait {_spread(self.clicks)}"] if self.clicks else told)
+        if self.figures:
+            told.append(f"figures every {_spread(self.figures)}")
+        if self.clicks:
+            told.append(f"clicks wait {_spread(self.clicks)}")
+        return "; ".join(told)
 
 
 def measure_page(tell: Callable[[str], None]) -> None:
@@ -183,6 +194,7 @@ def _tell_replays(page: Page, race: Race, tell: Callable[[str], None]) -> None:
     every = Shown(
         lags=[lag for one in shown for lag in one.lags],
         gaps=[gap for one in shown for gap in one.gaps],
+        figures=[gap for one in shown for gap in one.figures],
         clicks=[],
         sent=sum(one.sent for one in shown),
         arrived=sum(one.arrived for one in shown),
@@ -207,7 +219,7 @@ def _run(page: Page, race: Race, tokens: int, clicks: bool = False) -> Shown:
     page.wait_for_function(SETTLED, arg=before, timeout=300_000)
     told = page.evaluate(TOLD)
     lags = [shown - sent for shown, sent in zip(told["shown"], race.handed_out, strict=True)]
-    return Shown(lags, told["gaps"], told["clicks"], race.steps, told["arrived"], told["lost"])
+    return Shown(lags, told["gaps"], told["figures"], told["clicks"], race.steps, told["arrived"], told["lost"])
 
 
 @contextmanager

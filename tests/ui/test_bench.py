@@ -27,7 +27,7 @@ def test_a_replay_goes_on_until_every_lane_has_its_tokens_and_no_step_is_the_las
 
 
 def test_the_sentence_of_a_run_has_its_figures():
-    shown = bench.Shown([10, 20, 30], [16, 17, 300], [], sent=5, arrived=4, lost=1)
+    shown = bench.Shown([10, 20, 30], [16, 17, 300], [], [], sent=5, arrived=4, lost=1)
     said = shown.sentence()
     assert all(part in said for part in ("4 of 5 steps", "1 messages lost", "lag 20 ms", "the longest 300 ms"))
     assert "clicks" not in said
