@@ -262,20 +262,26 @@ def _fill_p(view: TargetView, nodes: list[Node], visited: list[int]) -> None:
 
 
 def full_detail(view: TargetView, verdict: Verdict, q: Sequence[Tensor] | None) -> list[Visited]:
-    """The most probable tokens of p, q and the residual at every node that was visited."""
+    """The most probable tokens of p, q and the residual at every node that was visited, and the one emitted there."""
+    tokens = [*(view.tree.tokens[node] for node in verdict.path), verdict.final]
+    emitted = dict(zip([-1, *verdict.path], tokens, strict=True))
     detail = []
     for at in verdict.visited:
-        entry = Visited(at, *_top(view.p(at)))
+        token = emitted.get(at)
+        entry = Visited(at, *_top(view.p(at), token))
         children = view.tree.shape.children[at]
         if q is not None and children:
-            entry.q, entry.q_rest = _top(q[children[0]])
+            entry.q, entry.q_rest = _top(q[children[0]], token)
         if verdict.residual is not None and at == verdict.visited[-1]:
-            entry.residual, entry.residual_rest = _top(verdict.residual)
+            entry.residual, entry.residual_rest = _top(verdict.residual, token)
         detail.append(entry)
     return detail
 
 
-def _top(p: Tensor) -> tuple[list[tuple[int, float]], float]:
-    values, ids = p.topk(min(TOP, p.shape[0]))
-    pairs = [(token, value) for token, value in zip(ids.tolist(), values.tolist(), strict=True) if value > 0]
+def _top(p: Tensor, token: int | None) -> tuple[list[tuple[int, float]], float]:
+    """The most probable tokens of p, then `token` where it is none of them; and the mass left over."""
+    ids: list[int] = p.topk(min(TOP, p.shape[0])).indices.tolist()
+    if token is not None and token not in ids:
+        ids.append(token)
+    pairs = [(at, value) for at, value in zip(ids, p[ids].tolist(), strict=True) if value > 0]
     return pairs, max(0.0, 1.0 - sum(value for _, value in pairs))

@@ -100,7 +100,8 @@ class Seconds:
 class Visited:
     """Full detail at a node that verification visited (-1: the last committed token).
 
-    Each list holds up to eight (token, probability) pairs, most probable first; `*_rest` is the mass left over.
+    Each list holds (token, probability) pairs: up to eight, most probable first, then the token that the step emitted
+    there where it is none of them. `*_rest` is the mass left over.
     """
 
     node: NodeIndex

@@ -275,14 +275,21 @@ def test_full_detail_lists_the_most_probable_and_the_mass_left_over() -> None:
         detail = full_detail(view, verdict, [q])
         assert [entry.node for entry in detail] == verdict.visited
         p = logits[0].softmax(-1)
-        assert [token for token, _ in detail[0].p] == p.argsort(descending=True)[:8].tolist()
-        assert detail[0].p_rest == pytest.approx(1 - float(p.topk(8).values.sum()), abs=1e-5)
-        assert [token for token, _ in detail[0].q] == q.argsort(descending=True)[:8].tolist()
+        emitted = tree.tokens[0] if verdict.path else verdict.final
+        for law, pairs, left in ((p, detail[0].p, detail[0].p_rest), (q, detail[0].q, detail[0].q_rest)):
+            top = law.argsort(descending=True)[:8].tolist()
+            expected = top if emitted in top else [*top, emitted]
+            assert [token for token, _ in pairs] == expected
+            assert [value for _, value in pairs] == pytest.approx(law[expected].tolist(), abs=1e-6)
+            assert left == pytest.approx(1 - float(law[expected].sum()), abs=1e-5)
         rejected = not verdict.path
         assert bool(detail[0].residual) == rejected
         if rejected:
             rest = (p - q).clamp_min(0) / (p - q).clamp_min(0).sum()
-            assert [value for _, value in detail[0].residual] == pytest.approx(rest.topk(8).values.tolist(), abs=1e-5)
+            assert [value for _, value in detail[0].residual[:8]] == pytest.approx(
+                rest.topk(8).values.tolist(), abs=1e-5
+            )
+            assert verdict.final in dict(detail[0].residual)
 
 
 def test_full_detail_leaves_out_tokens_without_probability() -> None:

@@ -43,7 +43,7 @@ export function unjudged(step) {
   return found;
 }
 
-const LISTED = 8; // pairs that the trace keeps of each distribution: a shorter list is all there is
+const LISTED = 8; // most probable tokens that the trace keeps of each distribution: a shorter list is all there is
 
 // Tokens to show of a trial's distributions, most probable first, the `marked` ones (token: status) always among them.
 // A value that the trace does not hold is null: it lies below the law's `least`. `rest` is what all tokens that are not
@@ -72,7 +72,9 @@ export function barsOf(said, nodes, marked, most = 9) {
   const shown = rows.slice(0, most).sort((one, other) => (other.p ?? 0) - (one.p ?? 0) || height(other) - height(one));
   const rest = (name) =>
     laws[name].length ? Math.max(0, 1 - shown.reduce((sum, row) => sum + (row[name] ?? 0), 0)) : null;
-  const least = Object.fromEntries(Object.entries(laws).map(([name, law]) => [name, law.at(-1)?.[1] ?? 0]));
+  const least = Object.fromEntries(
+    Object.entries(laws).map(([name, law]) => [name, law.at(Math.min(law.length, LISTED) - 1)?.[1] ?? 0]),
+  );
   return {
     rows: shown,
     least,

@@ -89,6 +89,8 @@ test('bars: the marked tokens are always among them, in the order of the target'
   assert.deepEqual(rows[3], { token: 50, mark: 'rejected', p: 0.001, q: 0.3, residual: null });
   assert.deepEqual([rows[0].q, rows[4].p], [null, null], 'below what was kept: not known');
   assert.ok(Math.abs(least.p - 0.01) < 1e-9);
+  const emitted = { ...law, p: [...law.p, [60, 0.0001]] };
+  assert.equal(barsOf(emitted, nodes, new Map()).least.p, least.p, 'the emitted token may come after the eight');
 });
 
 test('bars: a short list is all there is, and no draft is no column', () => {
