@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+
 from playground.decoding.target import TransformersTarget
+from playground.errors import UserError
 from playground.training.loop import Schedule
 from playground.training.prompts import Prompts
 from playground.training.self_distillation import TextCount, Writing, write_text
@@ -79,7 +83,11 @@ class Clock:
 
 
 def gather(target: TransformersTarget, prompts: Prompts, writing: Writing, work: Path, clock: Clock) -> Iterator[Wrote]:
-    """Text after `prompts` in `work/held_out` and `work/seen`; what is there is not written again."""
+    """Text after `prompts` in `work/held_out` and `work/seen`; what is there is not written again.
+
+    Raises UserError where another model wrote it.
+    """
+    _check_author(target, work)
     # Held-out text first: without it nothing that follows can be judged.
     few = replace(writing, batch=min(writing.batch, len(prompts.held_out)))
     for _ in write_text(target, prompts.held_out, work / "held_out", few):
@@ -91,3 +99,18 @@ def gather(target: TransformersTarget, prompts: Prompts, writing: Writing, work:
         yield Wrote(count, len(wanted))
         if clock.enough_text and not clock.decided:
             break
+
+
+def _check_author(target: TransformersTarget, work: Path) -> None:
+    """Hidden states of one model teach nothing about another, even of the same name."""
+    weight = target.head.weight.detach().to("cpu", torch.float32).contiguous()
+    author = hashlib.sha256(weight.numpy().tobytes()).hexdigest()
+    kept = work / "author.txt"
+    if not kept.is_file():
+        work.mkdir(parents=True, exist_ok=True)
+        kept.write_text(author, encoding="utf-8")
+    elif kept.read_text(encoding="utf-8") != author:
+        raise UserError(
+            f"The text in {work} was written by another model than {target.name} as it is now. Begin afresh, in "
+            "another folder for the work."
+        )

@@ -17,6 +17,7 @@ from playground.decoding.executor import Executor
 from playground.decoding.session import Session, decode
 from playground.decoding.target import TransformersTarget
 from playground.drafters.medusa import Medusa
+from playground.errors import UserError
 from playground.models.medusa_heads import load_heads
 from playground.training.gathering import Learned, Wrote
 from playground.training.loop import Schedule, read_log
@@ -139,6 +140,15 @@ def test_a_time_limit_is_kept_to_and_found_once(tmp_path: Path) -> None:
     again = list(make_heads(target(), prompts(), limited, tmp_path / "work", tmp_path / "again"))
     assert not [event for event in again if isinstance(event, Learned)]
     assert len(list((tmp_path / "work" / "seen").iterdir())) == texts
+
+
+def test_text_of_another_model_is_not_learned_from(tmp_path: Path) -> None:
+    first = make_heads(target(), prompts(), recipe(), tmp_path, tmp_path / "out")
+    next(first)
+    first.close()
+    other = tiny_target("llama-tied", seed=2, vocab=VOCAB)
+    with pytest.raises(UserError, match="another model"):
+        next(make_heads(other, prompts(), recipe(), tmp_path, tmp_path / "out"))
 
 
 def losses(folder: Path) -> list[tuple[float, float]]:
