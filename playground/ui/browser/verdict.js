@@ -2,7 +2,8 @@
 
 import { countAt, trackOf } from './log.js';
 
-const sameValue = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+const sameIds = (one, other) => one?.length === other?.length && firstDifference(one, other, one?.length) === null;
+const sameFields = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 // The lane that `lane` is measured against: the first autoregressive one of the same target, prompt and sampling.
 export function baselineOf(log, lane) {
@@ -11,8 +12,8 @@ export function baselineOf(log, lane) {
     (other) =>
       other.method === 'autoregressive' &&
       other.models.target === one.models.target &&
-      sameValue(other.prompt_ids, one.prompt_ids) &&
-      sameValue(other.sampling, one.sampling),
+      sameIds(other.prompt_ids, one.prompt_ids) &&
+      sameFields(other.sampling, one.sampling),
   );
 }
 
