@@ -141,7 +141,7 @@ def lengthened(trace: Trace, tokens: int) -> list[tuple[int, Step]]:
 
 @dataclass
 class Shown:
-    """What the browser told of a run. Lags, gaps between frames, between drawings of a figure, and waits of clicks, in ms."""
+    """What the browser told of a run: lags, times between frames and between drawings, waits of clicks; all in ms."""
 
     lags: list[float]
     gaps: list[float]
