@@ -11,6 +11,7 @@ from playground.decoding.sampling import Sampling
 from playground.deploy.translate import translate
 from playground.deploy.vllm import export_vllm, vllm_argv
 from playground.methods import METHODS
+from playground.models.catalog import PROJECT
 from playground.models.wheel import SMOLLM2
 from tests.deploy.test_export import plan
 from tests.remote.vllm_server import build
@@ -49,12 +50,14 @@ def test_every_exported_command_passes_the_parser():
 
 
 def test_vllm_makes_an_engine_of_every_exported_command(tmp_path, monkeypatch):
-    """With real models, the target as its own draft; early exit with the draft that its first block makes."""
+    """With SmolLM2 as its own draft, early exit with what its first block makes; and with the built-in models."""
     monkeypatch.chdir(tmp_path)
     folder = str(SMOLLM2.fetch())
     plans = [plan(method, target=folder, draft=folder, dtype="float32") for method in METHODS]
     (early_exit,) = [chosen for chosen in plans if chosen.method == "early-exit"]
     exec(compile(export_vllm(early_exit).blocks[0][2], "first, once", "exec"), {})
+    own = {name: str(PROJECT / "assets" / "models" / name) for name in ("target", "draft")}
+    plans += [plan(method, **own) for method in METHODS if method != "early-exit"]
     said = verdicts("configure", [words(chosen) for chosen in plans])
     expected = [
         f"ok {json.loads(argv[-1])['method']}" if argv[-1][0] == "{" else "ok None" for argv in map(words, plans)
