@@ -342,3 +342,11 @@ def test_a_hidden_verdict_is_in_no_picture_of_the_proposals(in_node, method):
         (cells,) = nested["data"]
         assert {cells["meta"][kind] for kind in cells["z"][-2] if kind is not None} == {"proposed"}
         assert set(cells["z"][-1]) == {None}
+
+
+def test_a_pass_of_very_many_rows_says_so_instead_of_a_matrix(draw):
+    trace = Trace([traces.lane()], order=[(0, traces.chain(0, "r" + "n" * 199))])
+    ((mask, tree),) = draw(trace, ["maskMatrix", "tokenTree"], [1])
+    assert mask["data"] == []
+    assert "201 rows" in mask["caption"]
+    assert len(named(tree, "never-reached")["x"]) == 199

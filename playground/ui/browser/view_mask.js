@@ -7,6 +7,7 @@ import { lastPiece } from './tree.js';
 import { word } from './words.js';
 
 const NAMED = 18; // rows up to which they are named beside the matrix
+const DRAWN = 160; // rows up to which a cell can still be seen
 
 const upTo = (count, read) => Array.from({ length: count }, (_, at) => read(at));
 
@@ -36,6 +37,7 @@ export function maskMatrix(log, lane, head, colours, width = 400) {
   const { track, count, step } = standing(log, lane, head);
   if (!step) return nothing(colours);
   const all = rowsOf(step, track, lastPiece(track, count));
+  if (all.length > DRAWN) return nothing(colours, word('view.tooMany', { n: all.length, most: DRAWN }));
   const name = ({ piece }) => `<b>${named(piece)}</b> ${word('view.sees')} `;
   const grid = all.map((row, at) => {
     const text = { kind: 'text', id: 1, hover: name(row) + word('view.cached', { n: step.cache_before }) };

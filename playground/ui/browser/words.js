@@ -348,6 +348,7 @@ const EN = {
   'view.mask':
     'Each of the {n} rows sees the text (first column), its own ancestors and itself: {pairs} of {all} pairs. Branches do not see each other, so one pass judges them all. Green: the accepted path.',
   'view.mask.one': 'The one row of the pass sees the text (first column) and itself.',
+  'view.tooMany': 'The pass has {n} rows; their matrix is drawn up to {most}.',
   'view.side': 'Blue: the {n} rows of the window. They see the oldest level up to their own column, and their column above them.',
   'view.side.one': 'Blue: the one row of the window.',
   'view.thisPass': 'new',
