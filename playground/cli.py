@@ -231,6 +231,22 @@ def deploy(
     print(deploy_text(plan, engine, notes))
 
 
+@app.command()
+def export(
+    trace: Annotated[Path, typer.Argument(help="A trace file, or a stored reply of a vLLM server.")],
+    out: Annotated[Path, typer.Argument(help="The HTML file to write.")],
+) -> None:
+    """Write a run as one HTML file that plays in any browser, from disk, without internet."""
+    from playground.ui.player import export as export_page
+    from playground.ui.recordings import read_recording
+
+    page = export_page(read_recording(trace))
+    try:
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"The page cannot be written to {out}: {error.strerror}. Choose another file.") from error
+
+
 @app.command("record-lessons")
 def record_lessons(
     names: Annotated[list[str] | None, typer.Argument(help="Recordings of assets/lessons/recordings.toml.")] = None,

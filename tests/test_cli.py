@@ -123,3 +123,28 @@ def test_the_drafts_that_fit_are_listed_and_a_missing_target_is_a_sentence() -> 
     away = playground("models", "drafts", "nobody/has-this")
     assert (away.returncode, away.stdout) == (2, "")
     assert "nobody/has-this is not on this machine" in away.stderr
+
+
+def test_export_writes_a_page_that_holds_the_trace(tmp_path: Path) -> None:
+    page = tmp_path / "run.html"
+    done = playground("export", "assets/traces/first.jsonl", str(page))
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert '"format":"speculative-decoding-trace"' in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("export", "nowhere.jsonl", "out.html"), "nowhere.jsonl cannot be read: No such file or directory."),
+        (("export", "README.md", "out.html"), "Line 1 of the trace is not a JSON object"),
+        (("export", "assets/traces/first.jsonl", "no/such/folder/out.html"), "The page cannot be written to"),
+        (("record-lessons", "nothing"), "There is no recording called 'nothing'. Recordings: copying"),
+    ],
+)
+def test_bad_input_to_export_and_record_lessons_is_a_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+    done = playground(*arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
