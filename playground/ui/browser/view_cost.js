@@ -53,7 +53,7 @@ export function costPerPass(log, lane, head, colours) {
         showgrid: false,
         dtick: tickEvery(Math.max(8, count - from)),
       },
-      yaxis: { ...base.yaxis, title: { text: word('view.ms') }, range: [0, 1.05 * Math.max(...shown.map(ms))] },
+      yaxis: { ...base.yaxis, title: { text: word('view.ms') }, range: [0, 1.05 * Math.max(...shown.map(ms)) || 1] },
     },
     // What a server's step cost is not told, only when it came.
     caption: word(step.rows ? 'view.cost' : 'view.arrivals', {
