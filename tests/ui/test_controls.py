@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import gradio as gr
 import pytest
 
 from playground.errors import UserError
@@ -12,7 +13,7 @@ from playground.methods import METHODS
 from playground.models.catalog import load_catalog
 from playground.run import LaneSpec, lane_kinds
 from playground.ui.components import describe
-from playground.ui.form import run_spec
+from playground.ui.form import make_form, run_spec
 from playground.ui.model_controls import family_choices
 
 LANES = [
@@ -142,3 +143,11 @@ def test_families_on_this_machine_come_first_and_say_their_hardware(tmp_path):
 def test_bad_input_is_answered_with_a_sentence(field, value, said):
     with pytest.raises(UserError, match=said):
         run_spec(**FORM | {field: value})
+
+
+@pytest.mark.parametrize("allow_local", [True, False])
+def test_servers_are_offered_where_no_strangers_are(allow_local):
+    with gr.Blocks():
+        (_, lanes, *_) = make_form(load_catalog(), allow_local).fields
+    offered = [kind["id"] for kind in lanes.props["methods"]]
+    assert offered == [*METHODS, *(["vllm"] if allow_local else [])]
