@@ -104,6 +104,7 @@ def test_a_place_can_be_chosen_and_another_step_forgets_it(open_page, tmp_path):
     page.click(".place-column >> nth=0")
     page.wait_for_function("document.querySelector('.trial h2').textContent.startsWith('Place +1')")
     assert last != page.inner_text(".trial h2")
+    assert page.evaluate("document.activeElement.className").startswith("place-column"), "the focus stays"
     page.keyboard.press("ArrowLeft")
     wait_for_head(page, at - 1)
     page.keyboard.press("ArrowRight")

@@ -20,7 +20,7 @@ export function makeOneStep(box, choose) {
     place: h('p', { class: 'one-place' }),
     intro: h('p', { class: 'intro' }),
     context: h('p', { class: 'context', dir: 'auto' }),
-    story: part('story big-story', { 'aria-live': 'polite' }),
+    story: part('story big-story'),
     places: part('places', { role: 'group', 'aria-label': word('one.places') }),
     judged: part('judged'),
     bars: part('bars'),
@@ -45,14 +45,15 @@ export function makeOneStep(box, choose) {
   let picked = null;
 
   return function drawOneStep(now) {
-    const { log, head, lane, redraw } = now;
+    const { log, head, lane, quiet, redraw } = now;
     const track = trackOf(log, lane);
     const count = countAt(track, head);
     const step = track?.steps[count - 1];
     if (step !== shown) picked = null;
     shown = step;
-    parts.lanes.replaceChildren(...laneButtons(log, lane, choose));
+    refill(parts.lanes, laneButtons(log, lane, choose));
     box.classList.toggle('no-step', !step);
+    parts.story.setAttribute('aria-live', quiet ? 'polite' : 'off');
     if (!step) {
       parts.place.textContent = '';
       parts.context.textContent = '';
@@ -71,7 +72,7 @@ export function makeOneStep(box, choose) {
     parts.place.textContent = word('place', { n: count, total: track.steps.length });
     parts.intro.textContent = word(step.nodes.length ? 'one.intro' : 'one.introPlain');
     parts.context.textContent = textBefore(log.lanes[lane], track, count, CONTEXT);
-    parts.places.replaceChildren(...placesOf(step, track, trials, chosen, pick));
+    refill(parts.places, placesOf(step, track, trials, chosen, pick));
     reveal(parts.places, trials.indexOf(chosen));
     parts.story.replaceChildren(
       ...tell(step).map((sentence) =>
@@ -88,6 +89,13 @@ export function makeOneStep(box, choose) {
     parts.bars.replaceChildren(...bars(step, track, chosen));
     parts.cache.replaceChildren(...cache(step, track));
   };
+}
+
+// New children for a row of buttons; the focus stays where it was in the row.
+function refill(row, children) {
+  const focused = [...row.children].indexOf(document.activeElement);
+  row.replaceChildren(...children);
+  row.children[focused]?.focus({ preventScroll: true });
 }
 
 // A narrow row shows the chosen place.

@@ -51,7 +51,7 @@ export function placeOf(log, lane, head) {
 }
 
 function drawn(message, where) {
-  if (message.error) return [h('p', { class: 'proof-error' }, message.error)];
+  if (message.error) return [h('p', { class: 'proof-error', role: 'alert' }, message.error)];
   if (message.progress) return [h('p', {}, word('proof.progress'))];
   const { draws, of, tokens, others, p_value: chance } = message;
   const highest = Math.max(...tokens.flatMap(([, p, count]) => [p, count / draws]));
@@ -68,7 +68,7 @@ function drawn(message, where) {
       ' ',
       h('b', {}, word('proof.p', { p: chance < UNLIKELY ? '< 0.001' : `= ${short(chance)}` })),
     ),
-    draws < of ? null : h('p', { class: chance < UNLIKELY ? 'differs' : 'fits' }, judgement(message)),
+    draws < of ? null : h('p', { class: chance < UNLIKELY ? 'differs' : 'fits', role: 'status' }, judgement(message)),
     h(
       'table',
       { class: 'proof-table' },

@@ -211,7 +211,7 @@ export function mount(element, props, watch, server) {
     drawLanes?.(now);
     drawFocus({ ...now, quiet: !moving });
     const oneStep = document.body.dataset.room === 'step';
-    if (oneStep) drawOneStep({ ...now, redraw: changed });
+    if (oneStep) drawOneStep({ ...now, quiet: !moving, redraw: changed });
     drawTransport(now);
     views.drawTabs(now);
     tip.hide();
