@@ -35,7 +35,7 @@ export function mount(element, props) {
     place = where;
     remember(place);
     box.replaceChildren(...(place ? lessonElements() : listElements()));
-    box.scrollTop = 0;
+    box.scrollIntoView({ block: 'nearest' });
     if (place) present(place);
     else if (open) inRoom('lessons');
   }

@@ -1,6 +1,5 @@
 // The stage: takes in messages, keeps the log and the playhead, and draws. Everything on it follows from those two.
 
-import { h, visible } from './dom.js';
 import { savePage, saveTrace } from './files.js';
 import { makeFocus } from './focus.js';
 import { DASHES } from './frame.js';
@@ -11,6 +10,7 @@ import { makeOneStep } from './one_step.js';
 import { atEnd, atStart, isLive, position, seek, tick, tickSeconds } from './playhead.js';
 import { NO_VOTES, asked, canHide, veil, vote } from './predict.js';
 import { makeQuiz } from './quiz.js';
+import { drawRunLine, promptPieces } from './run_line.js';
 import { STATUSES } from './statuses.js';
 import { makeTip } from './tip.js';
 import { makeTransport } from './transport.js';
@@ -145,7 +145,9 @@ export function mount(element, props, watch, server) {
     stage.querySelector('.pointed')?.classList.remove('pointed');
     const found = selector && stage.querySelector(selector);
     found?.classList.add('pointed');
-    found?.scrollIntoView({ block: 'nearest', behavior: 'smooth' });
+    // Where the words stand above the stage, scrolling there would take them away.
+    if (window.matchMedia('(min-width: 1001px)').matches)
+      found?.scrollIntoView({ block: 'nearest', behavior: 'smooth' });
   }
 
   function leave() {
@@ -207,7 +209,8 @@ export function mount(element, props, watch, server) {
     stage.classList.toggle('veiled', hidden);
     drawQuiz({ ...now, node: hidden && !now.loop ? asked(now.log, now.lane, now.head) : null, votes });
     const moving = now.play.playing || (now.play.head === null && isLive(now.log));
-    drawRunLine(now.log);
+    stage.classList.toggle('empty', now.log.run === null);
+    drawRunLine(parts('badge', 'facts', 'notice'), now.log);
     drawLanes?.(now);
     drawFocus({ ...now, quiet: !moving });
     const oneStep = document.body.dataset.room === 'step';
@@ -218,16 +221,6 @@ export function mount(element, props, watch, server) {
     document.body.classList.toggle('running', isLive(now.log) || now.log.notice?.kind === 'progress');
     // Plotly cannot draw into what is hidden; coming back into the room draws.
     if (plotly && now.log.run !== null && !oneStep) gate[moving ? 'offer' : 'settle'](now);
-  }
-
-  function drawRunLine(log) {
-    stage.classList.toggle('empty', log.run === null);
-    $('badge').textContent = log.run === null ? '' : word(log.live ? 'live' : 'recorded');
-    $('badge').className = `badge ${log.live ? 'live' : 'recorded'}`;
-    $('facts').textContent = log.run === null ? '' : facts(log).filter(Boolean).join(' · ');
-    $('notice').hidden = !log.notice;
-    $('notice').className = `notice ${log.notice?.kind ?? ''}`;
-    $('notice').textContent = log.notice?.text ?? '';
   }
 
   // Plotly comes after the first paint; what is on screen by then does not need it. A file that stands alone has it.
@@ -284,44 +277,6 @@ function lately(make) {
     last = given;
     return answer;
   };
-}
-
-// What the header says of a run: where and when it was made, and how it stands.
-function facts({ title, machine, recorded, lanes, live, end, lost }) {
-  const date = new Date(recorded);
-  const day = Number.isNaN(date.getTime()) ? recorded : date.toLocaleDateString(undefined, { dateStyle: 'long' });
-  const local = lanes.filter(({ dtype }) => dtype !== 'unknown');
-  const numbers = [...new Set(local.map(({ dtype, device }) => `${dtype}, ${device}`))];
-  return [
-    title,
-    ...sampling(lanes),
-    ...numbers,
-    machine && word('onMachine', { machine }),
-    live ? word(end ?? 'running') : day,
-    lost && word('lost', { n: lost }),
-  ];
-}
-
-// The prompt as the target reads it: every token a piece that names its id.
-// A server's lane has only the text.
-export const promptPieces = ({ prompt, prompt_pieces: pieces, prompt_ids: ids }) =>
-  pieces.length
-    ? pieces.map((piece, at) =>
-        h(
-          'span',
-          { class: 'piece', title: word('promptTip', { n: at + 1, id: ids[at] }) },
-          visible(piece).replaceAll('\n', '↵'),
-        ),
-      )
-    : [visible(prompt).replaceAll('\n', '↵')];
-
-// How tokens were chosen. A lane that only keeps the target's law writes another text than the baseline when it draws.
-export function sampling(lanes) {
-  const drawn = lanes.filter(({ sampling: { temperature } }) => temperature > 0);
-  const known = lanes.filter(({ sampling: { temperature } }) => temperature !== undefined); // a server tells nothing
-  const chosen = known.map(({ sampling: { temperature: t } }) => (t > 0 ? word('temperature', { t }) : word('greedy')));
-  const differ = lanes.length > 1 && drawn.some(({ lossless }) => lossless === 'distribution');
-  return [...new Set(chosen), differ && word('ownDraws')];
 }
 
 // The theme's colours, for canvas and Plotly, which do not read stylesheets.

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { label, visible } from '../../../playground/ui/browser/dom.js';
 import { Gate } from '../../../playground/ui/browser/gate.js';
 import { emptyLog, receive, trackOf } from '../../../playground/ui/browser/log.js';
-import { sampling } from '../../../playground/ui/browser/stage.js';
+import { sampling } from '../../../playground/ui/browser/run_line.js';
 import { GLYPHS, STATUSES, shapeOf } from '../../../playground/ui/browser/statuses.js';
 import { layOut } from '../../../playground/ui/browser/tree.js';
 import { pace } from '../../../playground/ui/browser/view_pace.js';
