@@ -28,6 +28,9 @@ Work = Annotated[Path | None, typer.Option(help="Folder for what is needed to re
 PromptFile = Annotated[Path | None, typer.Option("--prompts", help=".jsonl with prompt or turns, or a prompt a line.")]
 Books = Annotated[Path | None, typer.Option(help="Continue passages of this folder's books and of Python source.")]
 Code = Annotated[bool, typer.Option("--code", help="Continue passages of Python source alone.")]
+Avoid = Annotated[
+    list[Path] | None, typer.Option(help="Leave out prompts that share 8 words in a row with this file; repeatable.")
+]
 Texts = Annotated[int, typer.Option(help="Texts to write.")]
 NewTokens = Annotated[int, typer.Option(help="Tokens that the target writes after each prompt.")]
 Temperatures = Annotated[str, typer.Option(help="Temperatures of the texts in turn; 0 is greedy.")]
@@ -59,6 +62,7 @@ def train_medusa_command(
     prompts: PromptFile = None,
     books: Books = None,
     code: Code = False,
+    avoid: Avoid = None,
     texts: Texts = 2000,
     new_tokens: NewTokens = 64,
     temperatures: Temperatures = "0,1",
@@ -100,7 +104,7 @@ def train_medusa_command(
     )
     folder = _work(work, out)
     with _loaded(target, dtype, device) as model:
-        beginnings = _prompts(model, folder, prompts, books, code, texts)
+        beginnings = _prompts(model, folder, prompts, books, code, avoid or [], texts)
         first = folder / "heads" if together else out
         for event in make_heads(model.target, beginnings, recipe, folder, first):
             _tell(event)
@@ -121,6 +125,7 @@ def train_draft_command(
     prompts: PromptFile = None,
     books: Books = None,
     code: Code = False,
+    avoid: Avoid = None,
     texts: Texts = 2000,
     new_tokens: NewTokens = 64,
     temperatures: Temperatures = "0,1",
@@ -148,7 +153,7 @@ def train_draft_command(
     recipe = DraftRecipe(plan, Writing(new_tokens, _temperatures(temperatures)), minutes)
     folder = _work(work, out)
     with _loaded(target, dtype, device) as model:
-        beginnings = _prompts(model, folder, prompts, books, code, texts)
+        beginnings = _prompts(model, folder, prompts, books, code, avoid or [], texts)
         for event in make_draft(model.target, model.tokenizer, beginnings, recipe, folder, out):
             _tell(event)
 
@@ -231,9 +236,17 @@ def _loaded(target: str, dtype: str, device: str) -> Iterator[LoadedModel]:
         yield model
 
 
-def _prompts(model: LoadedModel, work: Path, file: Path | None, books: Path | None, code: bool, count: int) -> Prompts:
+def _prompts(
+    model: LoadedModel,
+    work: Path,
+    file: Path | None,
+    books: Path | None,
+    code: bool,
+    avoid: list[Path],
+    count: int,
+) -> Prompts:
     """The prompts that were asked for; those of a run that is resumed are found in `work`."""
-    from playground.training.prompts import Prompts, corpus_prompts, file_prompts, own_prompts
+    from playground.training.prompts import Prompts, apart_from, corpus_prompts, file_prompts, own_prompts
 
     if sum((file is not None, books is not None, code)) > 1:
         raise UserError("Give one of --prompts, --books and --code.")
@@ -245,5 +258,5 @@ def _prompts(model: LoadedModel, work: Path, file: Path | None, books: Path | No
             found = corpus_prompts(model.tokenizer, books, count)
         else:
             found = own_prompts(model.target, model.tokenizer, count)
-        found.write(kept)
+        apart_from(found, model.tokenizer, avoid).write(kept)
     return Prompts.read(kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
+from playground.decoding.codec import JSON
 from playground.decoding.target import TransformersTarget
 from playground.errors import UserError
 from playground.models.text import encode_prompt
@@ -55,13 +57,17 @@ class Prompts:
 def file_prompts(tokenizer: PreTrainedTokenizerBase, path: Path) -> Prompts:
     """A file's prompts, as chats where the tokenizer has a template. `.jsonl`: a "prompt", or the first of "turns" per
     line; else a prompt per line."""
-    try:
-        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"The prompts in {path} cannot be read: {error}.") from error
+    lines = _lines(path)
     if path.suffix == ".jsonl":
         lines = [_prompt_of(line, number, path) for number, line in enumerate(lines, start=1)]
     return Prompts.split([encode_prompt(tokenizer, line) for line in lines])
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"The prompts in {path} cannot be read: {error}.") from error
 
 
 def _prompt_of(line: str, number: int, path: Path) -> str:
@@ -73,6 +79,34 @@ def _prompt_of(line: str, number: int, path: Path) -> str:
     if not isinstance(prompt, str) or not prompt:
         raise UserError(f'Line {number} of {path} has no prompt: expected {{"prompt": "..."}} or {{"turns": ["..."]}}.')
     return prompt
+
+
+def apart_from(prompts: Prompts, tokenizer: PreTrainedTokenizerBase, files: Sequence[Path], words: int = 8) -> Prompts:
+    """Those of `prompts` that share no run of so many words with the texts in `files`, with which is to be measured."""
+    taken = {gram for file in files for text in _texts_in(file) for gram in _word_grams(text, words)}
+
+    def free(kept: list[list[int]]) -> list[list[int]]:
+        return [ids for ids in kept if taken.isdisjoint(_word_grams(str(tokenizer.decode(ids)), words))]
+
+    return Prompts(free(prompts.seen), free(prompts.held_out))
+
+
+def _texts_in(file: Path) -> list[str]:
+    """All strings of a file of prompts, later turns included."""
+    lines = _lines(file)
+    if file.suffix != ".jsonl":
+        return lines
+    return [text for line in lines for text in _strings(json.loads(line))]
+
+
+def _strings(value: JSON) -> list[str]:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [value] if isinstance(value, str) else [text for part in parts for text in _strings(part)]
+
+
+def _word_grams(text: str, words: int) -> set[tuple[str, ...]]:
+    found = re.findall(r"\w+", text.lower())
+    return {tuple(found[at : at + words]) for at in range(len(found) - words + 1)}
 
 
 def corpus_prompts(

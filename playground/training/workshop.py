@@ -33,8 +33,8 @@ LEAST_MINUTES, MOST_MINUTES = 0.05, 60.0
 MOST_HEADS = 4
 MOST_STEPS = 4000
 BATCH = 512  # positions
-PROMPTS = 320  # that the model writes itself
-CODE_PROMPTS = 160  # beside them, for a model that is no chat model
+PROMPTS = 480  # that the model writes itself
+CODE_PROMPTS = 240  # beside them, for a model that is no chat model
 NODES = 64  # the largest tree that is looked at
 WRITING = Writing(new_tokens=64, temperatures=(0.0, 1.0), batch=32)  # small batches: races wait for one at most
 POINTS = 300  # of the loss that are told

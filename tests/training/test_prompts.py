@@ -11,7 +11,7 @@ from playground.decoding.target import TransformersTarget
 from playground.errors import UserError
 from playground.training import prompts as prompts_module
 from playground.training.corpus import read_books, split_held_out
-from playground.training.prompts import Prompts, corpus_prompts, file_prompts, own_prompts
+from playground.training.prompts import Prompts, apart_from, corpus_prompts, file_prompts, own_prompts
 from playground.training.tokenizer import train_tokenizer
 from tests.tiny import tiny_model
 
@@ -63,6 +63,14 @@ def test_files_of_prompts(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) ->
     lines.write_bytes(b"\xff\xfe\xff")
     with pytest.raises(UserError, match="cannot be read"):
         file_prompts(tokenizer, lines)
+
+
+def test_what_is_measured_with_is_not_trained_on(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:
+    file = tmp_path / "measured.jsonl"
+    file.write_text('{"question_id": 1, "turns": ["Hello", "One two, three four five six seven EIGHT nine!"]}\n')
+    texts = ["so: two three four five six seven eight nine", "one two three four five six seven and eight", "Hello"]
+    ids = [tokenizer.encode(text) for text in texts]
+    assert apart_from(Prompts(ids, ids[:1]), tokenizer, [file]) == Prompts(ids[1:], [])
 
 
 def test_prompts_are_kept(tmp_path: Path) -> None:
