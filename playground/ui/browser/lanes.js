@@ -170,13 +170,14 @@ export function tellVerdict({ kind, compared, at, whole, odds }) {
 }
 
 // One sentence on a lane's speed out of its own measurements.
-export function tellWhy({ key, shares, forward, theirForward, gain, cost, rows, passes, ...counts }) {
+export function tellWhy({ key, shares, forward, theirForward, gain, cost, rows, passes, together, ...counts }) {
   return word(`why.${key}`, {
     ...counts,
     n: passes,
     gain: gain?.toFixed(2),
     cost: cost?.toFixed(cost < 9.95 ? 1 : 0),
     rows: rows?.toFixed(0),
+    together: digits(together),
     ms: digits(1000 * forward),
     theirs: digits(1000 * theirForward),
     share: shares && Math.round(100 * (shares[key] ?? 0)),

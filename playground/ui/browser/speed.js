@@ -1,6 +1,6 @@
 // How fast a lane is against the autoregressive lane of its run, in which place it finished, and why.
 
-import { ratios } from './figures.js';
+import { NO_TOTALS, ratios, throughput } from './figures.js';
 import { countAt, trackOf } from './log.js';
 import { baselineOf, written } from './verdict.js';
 
@@ -27,6 +27,15 @@ export function places(log, head) {
 
 const totalsAt = (log, head, lane) => trackOf(log, lane)?.totals[countAt(trackOf(log, lane), head) - 1];
 
+// A lane of several sequences: how many, and their tokens per second together. Null for a single one.
+function batchOf(log, head, lane) {
+  const { tracks } = log.lanes[lane];
+  if (tracks.length < 2) return null;
+  const totals = tracks.map((track) => track.totals[countAt(track, head) - 1] ?? NO_TOTALS);
+  return { sequences: tracks.length, together: throughput(totals) };
+}
+
+const GUESSLESS = ['autoregressive', 'naive-batching'];
 const FEW = 0.25; // accepted tokens a step: with fewer, no draft is cheap enough
 
 // Why a lane is as fast as it is, from what it measured: the key of a sentence and its numbers. A step gains tokens and
@@ -35,10 +44,14 @@ export function why(log, head, lane) {
   const baseline = baselineOf(log, lane);
   const [ours, theirs] = [lane, baseline].map((at) => totalsAt(log, head, at));
   if (!ours || !theirs) return null;
-  if (lane === baseline)
+  const speed = speedup(log, head, lane);
+  const together = batchOf(log, head, lane);
+  if (GUESSLESS.includes(log.lanes[lane].method) && (speed >= 1 || !together)) {
     return { key: ours.forwards > ours.steps ? 'readFirst' : 'plain', passes: ours.forwards - ours.steps };
+  }
   const [our, their] = [perStep(ours), perStep(theirs)];
   const facts = {
+    ...together,
     gain: our.tokens,
     cost: our.seconds / their.seconds,
     accepted: ours.accepted,
@@ -48,16 +61,18 @@ export function why(log, head, lane) {
     theirForward: their.forward,
     shares: { draft: our.draft / our.seconds, overhead: our.overhead / our.seconds },
   };
-  return { key: reason(speedup(log, head, lane), our, their, ours), ...facts };
+  return { key: reason(speed, our, their, ours), ...facts };
 }
+
+const PARTS = ['draft', 'forward', 'overhead', 'batch'];
 
 function reason(speed, our, their, { accepted, proposed, steps }) {
   if (speed >= 1) return 'wins';
-  const excess = { batch: our.others - their.others };
-  for (const phase of ['draft', 'forward', 'overhead']) excess[phase] = our[phase] - their[phase];
-  const [most] = Object.entries(excess).sort(([, one], [, other]) => other - one)[0];
+  const excess = PARTS.map((part) => [part, our[part] - their[part]]);
+  const [most] = excess.sort(([, one], [, other]) => other - one)[0];
   if (most === 'batch') return most;
   if (!proposed) return 'nothing';
+  if (our.tokens / our.seconds >= their.tokens / their.seconds) return 'prompt';
   return accepted / steps < FEW ? 'few' : most;
 }
 
@@ -67,6 +82,6 @@ const perStep = ({ steps, emitted, rows, draft, forward, acceptance, bookkeeping
   draft: draft / steps,
   forward: forward / steps,
   overhead: (acceptance + bookkeeping) / steps,
-  others: others / steps,
+  batch: others / steps,
   seconds: (draft + forward + acceptance + bookkeeping + others) / steps,
 });

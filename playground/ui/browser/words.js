@@ -74,7 +74,10 @@ const EN = {
     'Slower: its passes are wide. Checking {rows} rows takes {ms} ms, the baseline’s one row {theirs} ms, for {gain} tokens a step.',
   'why.overhead':
     'Slower: accepting and bookkeeping take {share} % of its time. A step gives {gain} tokens and takes {cost}× the time of a baseline step.',
-  'why.batch': 'Slower for this one sequence: its passes serve the others of the batch too.',
+  'why.prompt':
+    'Slower so far: reading the prompt took longer. Since then a step gives {gain} tokens and takes {cost}× the time of a baseline step.',
+  'why.batch':
+    'Slower for this one sequence: its passes serve {sequences} of them. Together they make {together} tokens / s.',
   'one.title': 'What was guessed, and what the target made of it',
   'one.intro':
     'A cheap drafter guesses the next tokens. The target, the model whose text we want, checks all of them in one pass and keeps them up to the first that is wrong.',

@@ -169,7 +169,24 @@ test('a lane says why it is slower, from what it measured', () => {
   assert.match(tellWhy(wide), /Checking 64 rows takes 50\.0 ms, the baseline’s one row 10\.0 ms/);
   assert.equal(of(step([5, 6], { ...good, bookkeeping: 0.05 })).key, 'overhead');
   assert.equal(of(step([5], { forward: 0.011 })).key, 'nothing');
-  assert.equal(of(step([5, 6], { ...good, others: 0.05 })).key, 'batch');
+  const late = of(step([5, 6, 8], { ...good, prefill: 0.09 }));
+  assert.equal(late.key, 'prompt');
+  assert.match(tellWhy(late), /Since then a step gives 3\.00 tokens and takes 1\.0×/);
+});
+
+test('a batch is slower for each of its sequences, and says what they make together', () => {
+  const batched = [0, 1].map((row) => ({ ...step([5], { forward: 0.01, others: 0.01 }), row }));
+  for (const method of ['naive-batching', 'draft-model']) {
+    const log = race([PLAIN, lane({ method })], [0, step([5])], [1, batched[0]], [1, batched[1]]);
+    assert.equal(why(log, Infinity, 1).key, 'batch');
+    assert.match(tellWhy(why(log, Infinity, 1)), /serve 2 of them\. Together they make 100 tokens/);
+  }
+});
+
+test('a lane that never guesses needs no excuse', () => {
+  const other = lane({ method: 'autoregressive' });
+  const log = race([PLAIN, other], [0, step([5])], [1, step([5], { forward: 0.02 })]);
+  assert.equal(why(log, Infinity, 1).key, 'plain');
 });
 
 test('the baseline says that the pass over the prompt counts, where it does', () => {
