@@ -143,7 +143,7 @@ export function mount(element, props, watch, server) {
 
   function pointAt(selector) {
     stage.querySelector('.pointed')?.classList.remove('pointed');
-    const found = selector && stage.querySelector(selector);
+    const found = selector ? stage.querySelector(selector) : null;
     found?.classList.add('pointed');
     // Where the words stand above the stage, scrolling there would take them away.
     if (window.matchMedia('(min-width: 1001px)').matches)
