@@ -72,7 +72,8 @@ def train_medusa_command(
     nodes: Annotated[str, typer.Option(help="Nodes of the tree; auto: as many as are fastest here.")] = "auto",
     learn_prompts: Annotated[bool, typer.Option(help="Learn from the prompts themselves too.")] = False,
     steps: Steps = 2000,
-    batch: Annotated[int, typer.Option(help="Positions per step.")] = 1024,
+    epochs: Annotated[int, typer.Option(help="Times that a position is read at most.")] = 5,
+    batch: Annotated[int, typer.Option(help="Positions per step.")] = 512,
     rate: Rate = 3e-3,
     minutes: Minutes = None,
     together: Annotated[
@@ -94,7 +95,7 @@ def train_medusa_command(
 
     if nodes != "auto" and not nodes.isdigit():
         raise UserError(f"--nodes is {nodes!r}; give a whole number, or auto.")
-    plan = HeadsPlan(_schedule(steps, rate, batch), heads, layers, variant)
+    plan = HeadsPlan(_schedule(steps, rate, batch), heads, layers, variant, epochs=epochs)
     recipe = Recipe(
         plan,
         Writing(new_tokens, _temperatures(temperatures)),

@@ -75,11 +75,10 @@ class Clock:
             began = time.monotonic()
             once()
             times.append(time.monotonic() - began)
-        steps = min(schedule.steps, max(10, int(MARGIN * self.left / min(times))))
-        decay = max(1, steps * schedule.decay // schedule.steps)
-        found = {"stable": steps - decay, "decay": decay, "warmup": min(schedule.warmup, max(1, steps // 10))}
-        self._kept.write_text(json.dumps(found), encoding="utf-8")
-        return replace(schedule, **found)
+        found = schedule.shortened(max(10, int(MARGIN * self.left / min(times))))
+        kept = {"stable": found.stable, "decay": found.decay, "warmup": found.warmup}
+        self._kept.write_text(json.dumps(kept), encoding="utf-8")
+        return found
 
 
 def gather(target: TransformersTarget, prompts: Prompts, writing: Writing, work: Path, clock: Clock) -> Iterator[Wrote]:

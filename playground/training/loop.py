@@ -1,11 +1,13 @@
 """One resumable training loop, whatever is trained: the same seed gives the same losses, killed and resumed or not."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,6 +49,13 @@ class Schedule:
         if step < self.stable:
             return self.peak * min(1.0, (step + 1) / self.warmup)
         return self.peak * (1.0 - math.sqrt((step - self.stable) / self.decay))
+
+    def shortened(self, steps: int) -> Schedule:
+        """This schedule in at most `steps` steps, of which the decay keeps its share."""
+        if steps >= self.steps:
+            return self
+        decay = max(1, steps * self.decay // self.steps)
+        return replace(self, stable=steps - decay, decay=decay, warmup=min(self.warmup, max(1, steps // 10)))
 
     def rows(self, step: int) -> tuple[int, int]:
         """(rows, tokens per row) of the batch at `step`."""

@@ -80,7 +80,8 @@ def make_heads(
         logits = spare(sample.hidden.float(), lambda features: F.linear(features, weight))
         decayed_loss(logits, sample.labels, plan.head_decay).backward()
 
-    plan = replace(plan, schedule=clock.fitting(plan.schedule, once))
+    enough = plan.schedule.shortened(max(10, plan.epochs * len(seen) // plan.schedule.batch_tokens))
+    plan = replace(plan, schedule=clock.fitting(enough, once))
     heads = new_heads(head, plan)
     for line in learn(heads, head, seen, held_out, plan, work):
         yield Learned(line, plan.schedule.steps)

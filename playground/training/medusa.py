@@ -32,7 +32,8 @@ class HeadsPlan:
 
     `variant`: "shared-head" heads end with the base's vocabulary matrix (the "v2" layout), "own-vocabulary" heads with
     one of their own ("v1"); "linear" heads are that matrix alone. Later heads count less: head i by `head_decay ** i`.
-    Training ends once the held-out loss has not fallen for `patience` validations.
+    No position is read more than `epochs` times: after that heads only learn by heart, and the schedule's decay would
+    come too late. Training ends earlier once the held-out loss has not fallen for `patience` validations.
     """
 
     schedule: Schedule
@@ -40,6 +41,7 @@ class HeadsPlan:
     blocks: int = 1
     variant: str = "shared-head"
     head_decay: float = 0.8
+    epochs: int = 5
     patience: int = 4
 
     def __post_init__(self) -> None:

@@ -33,10 +33,12 @@ LEAST_MINUTES, MOST_MINUTES = 0.05, 60.0
 MOST_HEADS = 4
 MOST_STEPS = 4000
 BATCH = 512  # positions
-PROMPTS = 480  # that the model writes itself
-CODE_PROMPTS = 240  # beside them, for a model that is no chat model
+PROMPTS = 800  # that the model writes itself
+OWN_TOKENS = 8  # of each
+CODE_PROMPTS = 400  # beside them, for a model that is no chat model
 NODES = 64  # the largest tree that is looked at
-WRITING = Writing(new_tokens=64, temperatures=(0.0, 1.0), batch=32)  # small batches: races wait for one at most
+# Mostly greedy, as most races are; small batches, since races wait for one at most.
+WRITING = Writing(new_tokens=64, temperatures=(0.0, 0.0, 1.0), batch=32)
 POINTS = 300  # of the loss that are told
 LOOK_SECONDS = 0.3
 GONE_SECONDS = 5.0  # a visitor who has not looked for so long has left
@@ -268,7 +270,7 @@ def _next(events: Iterator[Event], gate: AbstractContextManager[None]) -> Event 
 
 def _beginnings(model: LoadedModel) -> Prompts:
     """Prompts that need no corpus: the model's own, and Python where it is no chat model."""
-    own = own_prompts(model.target, model.tokenizer, PROMPTS, tokens=16)
+    own = own_prompts(model.target, model.tokenizer, PROMPTS, tokens=OWN_TOKENS)
     if model.tokenizer.chat_template is not None:
         return own
     code = corpus_prompts(model.tokenizer, None, CODE_PROMPTS)

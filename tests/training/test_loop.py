@@ -138,6 +138,13 @@ def test_the_rate_warms_up_stays_and_falls_to_nothing() -> None:
     assert 0 < rates[-1] < 0.02
 
 
+def test_a_shortened_schedule_keeps_the_share_of_its_decay() -> None:
+    schedule = Schedule(stable=100, decay=50, warmup=40)
+    short = schedule.shortened(30)
+    assert (short.stable, short.decay, short.warmup, short.steps) == (20, 10, 3, 30)
+    assert schedule.shortened(150) == schedule.shortened(999) == schedule
+
+
 def test_an_epoch_reads_every_row_once() -> None:
     schedule = Schedule(stable=1000, decay=0, batch_tokens=40, row_tokens=10)
     batches = Batches(np.arange(411, dtype=np.uint16), schedule, seed=5)

@@ -24,7 +24,7 @@ from playground.training.loop import Schedule, read_log
 from playground.training.make_heads import Event, Made, Recipe, make_heads
 from playground.training.medusa import HeadsPlan
 from playground.training.prompts import Prompts
-from playground.training.self_distillation import Writing
+from playground.training.self_distillation import Writing, read_positions
 from tests import published_medusa as published
 from tests.tiny import tiny_target
 
@@ -37,7 +37,7 @@ def target() -> TransformersTarget:
 
 def recipe(steps: int = 30, nodes: int | None = 12, **plan: object) -> Recipe:
     schedule = Schedule(steps, 10, warmup=5, peak=2e-2, batch_tokens=64)
-    heads = HeadsPlan(schedule, num_heads=3, patience=10_000, **plan)  # type: ignore[arg-type]
+    heads = HeadsPlan(schedule, num_heads=3, patience=10_000, epochs=10_000, **plan)  # type: ignore[arg-type]
     return Recipe(heads, Writing(new_tokens=16, batch=16), nodes)
 
 
@@ -140,6 +140,18 @@ def test_a_time_limit_is_kept_to_and_found_once(tmp_path: Path) -> None:
     again = list(make_heads(target(), prompts(), limited, tmp_path / "work", tmp_path / "again"))
     assert not [event for event in again if isinstance(event, Learned)]
     assert len(list((tmp_path / "work" / "seen").iterdir())) == texts
+
+
+def test_no_position_is_read_too_often(tmp_path: Path) -> None:
+    schedule = Schedule(4000, 2000, batch_tokens=64)
+    short = Recipe(HeadsPlan(schedule, num_heads=3, epochs=2), Writing(new_tokens=16, batch=16), 4)
+    steps = [
+        event.steps
+        for event in make_heads(target(), prompts(), short, tmp_path / "work", tmp_path / "out")
+        if isinstance(event, Learned)
+    ]
+    positions = len(read_positions(tmp_path / "work" / "seen", 3))
+    assert steps[0] == max(10, 2 * positions // 64)
 
 
 def test_text_of_another_model_is_not_learned_from(tmp_path: Path) -> None:
