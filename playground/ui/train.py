@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from playground.decoding.codec import decode_value
+from playground.decoding.codec import JSON, decode_value
 from playground.errors import UserError
 from playground.methods import METHODS
 from playground.training.medusa import VARIANTS
@@ -35,34 +35,34 @@ def make_train_room(workshop: Workshop, form: Form) -> gr.HTML:
         for state in workshop.watch(visitor):
             yield json.dumps(state | ({} if act is None else {"notice": notice}))
 
-    def start(asked: gr.EventData, request: gr.Request) -> Iterator[str]:
+    def start_training(asked: gr.EventData, request: gr.Request) -> Iterator[str]:
         visitor = str(request.session_hash)
 
         def act() -> None:
-            wanted = dict(asked._data)
+            wanted = decode_value(dict[str, JSON], asked._data, "The training")
             afresh = wanted.pop("afresh", False) is True
             workshop.start(decode_value(Order, wanted, "The training"), visitor, afresh)
 
         yield from told(visitor, act)
 
-    def stop(request: gr.Request) -> Iterator[str]:
+    def stop_training(request: gr.Request) -> Iterator[str]:
         visitor = str(request.session_hash)
         yield from told(visitor, lambda: workshop.stop(visitor))
 
-    def look(request: gr.Request) -> Iterator[str]:
+    def look_at_training(request: gr.Request) -> Iterator[str]:
         yield from told(str(request.session_hash))
 
-    def use(asked: gr.EventData) -> tuple[object, object, object]:
-        family = asked._data.get("family")
-        if family not in dict(workshop.families()):
+    def use_heads(asked: gr.EventData) -> tuple[object, object, object]:
+        family = asked._data.get("family") if isinstance(asked._data, dict) else None
+        if family not in list(dict(workshop.families())):
             return gr.skip(), gr.skip(), gr.skip()
         lanes = [{"method": name, "settings": METHODS[name].check({})} for name in LANES]
         return family, trained_name(family), lanes
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-    room.submit(start, None, room, **quiet)
-    room.stop(stop, None, room, **quiet)
-    room.tick(look, None, room, **quiet)
+    room.submit(start_training, None, room, **quiet)
+    room.stop(stop_training, None, room, **quiet)
+    room.tick(look_at_training, None, room, **quiet)
     filled = [form.models.target, form.models.heads, form.lanes]
-    room.apply(use, None, filled, **quiet).then(None, js=ENTER_RACE, api_visibility="private")
+    room.apply(use_heads, None, filled, **quiet).then(None, js=ENTER_RACE, api_visibility="private")
     return room
