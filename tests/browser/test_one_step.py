@@ -155,6 +155,7 @@ def test_a_thousand_next_tokens_fit_and_a_common_mistake_does_not(open_page, tmp
     page.click(".proof button")
     page.wait_for_selector(".proof .fits")
     assert "1000 of 1000 tokens drawn" in page.inner_text(".proof-verdict")
+    assert page.inner_text(".proof-where").startswith("Draft model, after")
     first = [token.token for token in trace.order[0][1].emitted]
     assert opener.spec.prompt_ids == (*trace.lanes[0].prompt_ids, *first)
     rows = page.locator(".proof-table tbody tr")

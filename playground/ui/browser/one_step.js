@@ -62,7 +62,7 @@ export function makeOneStep(box, choose) {
       return;
     }
     // Where the guesses were no draws there is no residual to leave out: see proof.js.
-    box.classList.toggle('pointed', step.detail.length > 0 && step.detail.every(({ q }) => !q.length));
+    box.classList.toggle('draftless', step.detail.length > 0 && step.detail.every(({ q }) => !q.length));
     const trials = trialsOf(step);
     const chosen = trials[picked ?? trials.length - 1];
     const pick = (at) => {

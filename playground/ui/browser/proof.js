@@ -18,6 +18,7 @@ export function mount(element, props, watch, server, trigger) {
   panel.setAttribute('aria-label', word(panel.dataset.label));
   document.querySelector('.stage [data-part=proof]')?.append(panel);
   let times = 0;
+  let title = '';
   let where = '';
 
   $('draw').addEventListener('click', () => {
@@ -25,6 +26,7 @@ export function mount(element, props, watch, server, trigger) {
     if (log.run === null) return;
     const first = 1 + DRAWS * times;
     times += 1;
+    title = log.lanes[lane].title;
     where = textBefore(log.lanes[lane], trackOf(log, lane), countAt(trackOf(log, lane), head), CONTEXT);
     trigger('submit', {
       ...placeOf(log, lane, head),
@@ -37,7 +39,7 @@ export function mount(element, props, watch, server, trigger) {
     if (!message) return;
     $('draw').disabled = Boolean(message.progress) || message.draws < message.of;
     $('result').hidden = false;
-    $('result').replaceChildren(...drawn(message, where));
+    $('result').replaceChildren(...drawn(message, title, where));
   });
 }
 
@@ -50,7 +52,7 @@ export function placeOf(log, lane, head) {
   return { method, settings, models, sampling, dtype, prompt_ids: ids };
 }
 
-function drawn(message, where) {
+function drawn(message, title, where) {
   if (message.error) return [h('p', { class: 'proof-error', role: 'alert' }, message.error)];
   if (message.progress) return [h('p', {}, word('proof.progress'))];
   const { draws, of, tokens, others, p_value: chance } = message;
@@ -60,7 +62,7 @@ function drawn(message, where) {
   );
   const rest = row(word('one.others'), others[0], others[1] / draws, null);
   return [
-    h('p', { class: 'proof-where' }, word('proof.where'), ' ', h('span', { class: 'where' }, where)),
+    h('p', { class: 'proof-where' }, word('proof.where', { title }), ' ', h('span', { class: 'where' }, where)),
     h(
       'p',
       { class: 'proof-verdict' },

@@ -156,7 +156,7 @@ const EN = {
   'proof.draw': 'Draw 1,000 next tokens',
   'proof.skip': 'with a common mistake: leave out the residual',
   'proof.progress': 'Getting the models ready …',
-  'proof.where': 'After',
+  'proof.where': '{title}, after',
   'proof.target': 'target alone',
   'proof.drawn': 'drawn through the method',
   'proof.count': '{n} of {of} tokens drawn. Chi-squared test:',
