@@ -99,7 +99,9 @@ def open_page(chromium: Browser, address: str) -> Iterator[OpenPage]:
     pages: list[Page] = []
     wrong: list[str] = []
 
-    def open_page(width: int = 1440, height: int = 900, dark: bool = False, still: bool = True) -> Page:
+    def open_page(
+        width: int = 1440, height: int = 900, dark: bool = False, still: bool = True, query: str = ""
+    ) -> Page:
         motion = "reduce" if still else "no-preference"
         context = chromium.new_context(viewport={"width": width, "height": height}, reduced_motion=motion)
         page = context.new_page()
@@ -107,8 +109,8 @@ def open_page(chromium: Browser, address: str) -> Iterator[OpenPage]:
         page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda asked: _check_request(asked.url, address, wrong))
-        page.goto(f"{address}?__theme={'dark' if dark else 'light'}")
-        page.wait_for_selector("#run")
+        page.goto(f"{address}?__theme={'dark' if dark else 'light'}&{query}")
+        page.wait_for_selector("#run", state="attached")
         page.wait_for_function("document.querySelector('.stage')?.view?.().log.run")
         return page
 
