@@ -1,4 +1,4 @@
-"""Imports point one way: `ui, cli -> analysis, deploy, training -> run -> methods -> drafters, models -> decoding`."""
+"""Imports point one way: `ui, cli -> training -> analysis, deploy -> run -> methods -> drafters, models -> decoding`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     {"errors"},
     {"decoding"},
-    {"settings"},
+    {"jobs", "settings"},
     {"drafters", "models", "remote"},
     {"methods"},
     {"lanes"},
     {"run"},
-    {"analysis", "deploy", "lessons", "training"},
+    {"analysis", "deploy", "lessons"},
+    {"training"},
     {"ui"},
     {"cli"},
     {"__main__"},

@@ -120,7 +120,39 @@ def measure_batches(
     for point in points:
         print(f"{point.batch:5}  {point.baseline:23.1f}  {point.method:15.1f}  {point.speedup:8.2f}")
     if html is not None:
-        html.write_text(batch_figure(points, method).to_html(), encoding="utf-8")
+        _write(html, batch_figure(points, method).to_html())
+
+
+@app.command("cost-curve")
+def measure_cost(
+    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
+    target: Annotated[str | None, typer.Option(help="Hub id, folder or GGUF file instead of the family's.")] = None,
+    draft: Annotated[bool, typer.Option("--draft", help="Measure the family's draft model as well.")] = False,
+    seconds: Annotated[float, typer.Option(help="Time to measure for, per model.")] = 20.0,
+    again: Annotated[bool, typer.Option("--again", help="Measure anew what has been measured here.")] = False,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    html: Annotated[Path | None, typer.Option(help="Write the chart to this file.")] = None,
+) -> None:
+    """Measure what a pass costs by the number of tokens that it reads; kept for this machine."""
+    from playground.analysis.cost_curve import cost_curve
+    from playground.analysis.cost_report import cost_figure, cost_markdown
+    from playground.models.catalog import load_catalog
+    from playground.models.store import ModelStore
+
+    if not 0 < seconds <= 3600:
+        raise UserError(f"--seconds is {seconds:g}; give 1 to 3600.")
+    parts, store = load_catalog().parts(target or models), ModelStore(progress=_progress)
+    if draft and parts.draft is None:
+        raise UserError(f"{target or models} comes without a draft model. Leave --draft out.")
+    curves = []
+    for source in (parts.target, parts.draft if draft else None):
+        if source is not None:
+            with store.lease(source, dtype, device) as model:
+                curves.append(cost_curve(model, seconds, again, _progress))
+    print(cost_markdown(curves))
+    if html is not None:
+        _write(html, cost_figure(curves).to_html())
 
 
 @app.command()
@@ -144,6 +176,13 @@ def advise(
     have = Situation(target, draft, heads, may_train, batch, gpu, repeats, alpha)
     rows = read_measured(measured) if measured is not None else {}
     print(to_markdown(find_advice(have, rows), rows))
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file} cannot be written: {error.strerror}. Choose another file.") from error
 
 
 def _progress(message: str, fraction: float | None = None) -> None:

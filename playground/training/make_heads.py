@@ -10,9 +10,9 @@ from pathlib import Path
 import torch.nn.functional as F
 from torch import Tensor
 
+from playground.analysis.cost_curve import interpolated, pass_seconds
 from playground.decoding.target import TransformersTarget
 from playground.models.medusa_heads import MedusaHeads, save_heads
-from playground.training.cost_curve import pass_seconds
 from playground.training.gathering import Clock, Judging, Learned, Wrote, gather
 from playground.training.loop import read_log
 from playground.training.medusa import (
@@ -26,7 +26,7 @@ from playground.training.medusa import (
 )
 from playground.training.prompts import Prompts
 from playground.training.self_distillation import NO_LABEL, Positions, TextCount, Writing, read_positions
-from playground.training.tree_search import FoundTree, by_paths, fastest_tree, interpolated, search_tree
+from playground.training.tree_search import FoundTree, by_paths, fastest_tree, search_tree
 from playground.training.trial import Trial, medusa, try_out
 
 ACCURACY_FILE = "medusa_accuracy.json"

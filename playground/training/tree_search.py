@@ -11,7 +11,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 
 from playground.errors import UserError
 
@@ -93,18 +93,3 @@ def fastest_tree(chances: Chances, seconds: Callable[[int], float], most_nodes: 
     tokens = [1.0 + value for value in accumulate(value for _, value in found)]
     best = max(range(len(found)), key=lambda at: tokens[at] / seconds(at + 2))
     return FoundTree([path for path, _ in found[: best + 1]], tokens[best])
-
-
-def interpolated(measured: dict[int, float]) -> Callable[[int], float]:
-    """A cost curve through measured points {tokens in a pass: seconds}; straight between them, flat outside."""
-    points = sorted(measured.items())
-
-    def seconds(tokens: int) -> float:
-        if tokens <= points[0][0]:
-            return points[0][1]
-        for (left, low), (right, high) in pairwise(points):
-            if tokens <= right:
-                return low + (high - low) * (tokens - left) / (right - left)
-        return points[-1][1]
-
-    return seconds

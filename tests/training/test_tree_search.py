@@ -13,7 +13,6 @@ from playground.training.tree_search import (
     by_accuracy,
     by_paths,
     fastest_tree,
-    interpolated,
     nodes_by_value,
     search_tree,
 )
@@ -107,8 +106,3 @@ def test_the_fastest_tree_weighs_tokens_against_time() -> None:
     cliff = fastest_tree(accuracy, lambda tokens: 1.0 if tokens <= 4 else 9.0, most_nodes=8)
     assert cliff.paths == search_tree(accuracy, 3).paths
     assert cliff.tokens_per_pass == pytest.approx(search_tree(accuracy, 3).tokens_per_pass)
-
-
-def test_a_cost_curve_goes_straight_through_what_was_measured() -> None:
-    seconds = interpolated({8: 4.0, 1: 1.0, 4: 2.0})
-    assert [seconds(n) for n in (1, 4, 6, 8, 20)] == [1.0, 2.0, 3.0, 4.0, 4.0]
