@@ -11,6 +11,7 @@ import torch
 from transformers.generation.streamers import BaseStreamer
 
 from playground.analysis.benchmark import Answer
+from playground.decoding.gate import Gate
 from playground.models.sources import Source
 from playground.models.store import ModelStore
 from playground.models.text import encode_prompt
@@ -56,15 +57,18 @@ class Generate:
             elif self._k is not None:
                 options["prompt_lookup_num_tokens"] = self._k
 
+            gate = self._store.gate(target.target.device)
+
             def generate(new: int) -> tuple[list[int], int, float]:
-                bursts, given = _Bursts(), torch.tensor([ids], device=target.model.device)
+                bursts, given = _Bursts(gate), torch.tensor([ids], device=target.model.device)
                 torch.manual_seed(spec.seed)
-                began = perf_counter()
-                out = target.model.generate(  # type: ignore[operator]
-                    given, attention_mask=torch.ones_like(given), max_new_tokens=new, streamer=bursts, **options
-                )
-                found: list[int] = out[0, len(ids) :].tolist()
-                return found, bursts.passes, perf_counter() - began
+                with gate:
+                    began = perf_counter()
+                    out = target.model.generate(  # type: ignore[operator]
+                        given, attention_mask=torch.ones_like(given), max_new_tokens=new, streamer=bursts, **options
+                    )
+                    found: list[int] = out[0, len(ids) :].tolist()
+                    return found, bursts.passes, perf_counter() - began
 
             if not self._warm:
                 generate(WARM_TOKENS)
@@ -91,13 +95,15 @@ class Generate:
 
 
 class _Bursts(BaseStreamer):
-    """Counts the passes: after the prompt every call brings the tokens of one."""
+    """Counts the passes: after the prompt every call brings the tokens of one. Between them others may compute."""
 
-    def __init__(self) -> None:
-        self.passes = -1
+    def __init__(self, gate: Gate) -> None:
+        self.passes, self._gate = -1, gate
 
     def put(self, value: torch.Tensor) -> None:
         self.passes += 1
+        self._gate.__exit__(None, None, None)
+        self._gate.__enter__()
 
     def end(self) -> None:
         pass

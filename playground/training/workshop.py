@@ -6,17 +6,17 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from secrets import token_hex
-from threading import Event as Flag
-from threading import Lock, Thread
+from threading import Lock
 
 from playground.decoding.codec import JSON, decode_value
 from playground.errors import UserError
+from playground.jobs import Jobs
 from playground.models.cache import cache_dir
 from playground.models.catalog import Catalog, Entry
 from playground.models.loading import LoadedModel
@@ -40,8 +40,7 @@ NODES = 64  # the largest tree that is looked at
 # Mostly greedy, as most races are; small batches, since races wait for one at most.
 WRITING = Writing(new_tokens=64, temperatures=(0.0, 0.0, 1.0), batch=32)
 POINTS = 300  # of the loss that are told
-LOOK_SECONDS = 0.3
-GONE_SECONDS = 5.0  # a visitor who has not looked for so long has left
+KIND = "training"
 
 log = logging.getLogger(__name__)
 
@@ -88,50 +87,35 @@ class State:
 class Workshop:
     """Trains Medusa heads for the families of `catalog`, whose finished heads get a name in `self.catalog`."""
 
-    def __init__(self, store: ModelStore, catalog: Catalog, home: Path | None = None) -> None:
-        self.store, self.home = store, home or cache_dir() / "trained-here"
+    def __init__(self, store: ModelStore, catalog: Catalog, home: Path | None = None, jobs: Jobs | None = None) -> None:
+        self.store, self.home, self._jobs = store, home or cache_dir() / "trained-here", jobs or Jobs()
         self.catalog = replace(catalog, heads={**catalog.heads, **self._entries(catalog)})
         self._lock = Lock()
         self._state = State()
-        self._working: Thread | None = None
-        self._halt = Flag()
-        self._owner = ""
-        self._seen: dict[str, float] = {}
 
     def families(self) -> list[tuple[str, str]]:
         """(id, title) of the families whose target is on this machine."""
         return [(one.id, one.title) for one in self.catalog.families.values() if one.target.source.find() is not None]
 
     def start(self, order: Order, visitor: str, afresh: bool = False) -> None:
-        """Begin, or go on with what was paused unless `afresh`. Raises UserError while another training runs."""
+        """Begin, or go on with what was paused unless `afresh`. Raises UserError while another job runs."""
         if order.family not in dict(self.families()):
             raise UserError(f"{order.family!r} is no family of models on this machine. Fetch it first.")
-        with self._lock:
-            if self._busy and self._state.order is not None:
-                raise UserError(
-                    f"Heads for {self._state.order.family} are being trained already, and one training at a time is "
-                    "what this machine does. You can watch it here; start yours when it has ended."
-                )
-            if afresh or not self.paused(order.family):
+
+        def prepare() -> Callable[[], None]:
+            wanted = None if afresh else self.paused(order.family)
+            if wanted is None:
                 shutil.rmtree(self._folder(order.family) / "work", ignore_errors=True)
-            else:
-                order = self.paused(order.family) or order
-            self._state = State(run=token_hex(4), phase="loading", order=order)
-            self._halt.clear()
-            self._owner = visitor
-            self._seen[visitor] = time.monotonic()
-            self._working = Thread(target=self._work, args=(order,), name="training", daemon=True)
-            self._working.start()
+            chosen = wanted or order
+            with self._lock:
+                self._state = State(run=token_hex(4), phase="loading", order=chosen)
+            return lambda: self._work(chosen)
+
+        self._jobs.start(KIND, f"Heads for {order.family} are being trained", visitor, prepare)
 
     def stop(self, visitor: str) -> None:
         """Pause: a checkpoint is kept. Raises UserError for a training that somebody else watches over."""
-        with self._lock:
-            if not self._busy:
-                return
-            away = time.monotonic() - self._seen.get(self._owner, 0.0) > GONE_SECONDS
-            if visitor != self._owner and not away:
-                raise UserError("Another visitor started this training and is watching it: only they can stop it.")
-            self._halt.set()
+        self._jobs.stop(KIND, visitor)
 
     def paused(self, family: str) -> Order | None:
         """The order that was begun for `family` and not finished."""
@@ -143,16 +127,7 @@ class Workshop:
 
     def watch(self, visitor: str) -> Iterator[dict[str, JSON]]:
         """The state now, and after every change while a training runs."""
-        told: dict[str, JSON] | None = None
-        while True:
-            self._seen[visitor] = time.monotonic()
-            busy = self._busy
-            if (now := self.view(visitor)) != told:
-                yield now
-                told = now
-            if not busy:
-                return
-            time.sleep(LOOK_SECONDS)
+        return self._jobs.watch(KIND, visitor, lambda: self.view(visitor))
 
     def view(self, visitor: str) -> dict[str, JSON]:
         """The state for a visitor, who is told whether the training is theirs, and what could be resumed and used."""
@@ -162,16 +137,12 @@ class Workshop:
         titles = dict(self.families())
         return state | {
             "families": decode_value(dict[str, JSON], titles, "families"),
-            "mine": visitor == self._owner,
+            "mine": self._jobs.owns(KIND, visitor),
             "paused": {family: asdict(order) for family in titles if (order := self.paused(family))},
             "trained": {
                 family: trained_name(family) for family in titles if (self._heads(family) / "config.json").is_file()
             },
         }
-
-    @property
-    def _busy(self) -> bool:
-        return self._working is not None and self._working.is_alive()
 
     def _work(self, order: Order) -> None:
         began = time.monotonic()
@@ -184,7 +155,7 @@ class Workshop:
                 events = self._events(order, model, work, gate)
                 while (event := _next(events, gate)) is not None:
                     self._take(event, work, time.monotonic() - began)
-                    if self._halt.is_set() and not isinstance(event, Made):
+                    if self._jobs.halted and not isinstance(event, Made):
                         events.close()
                         self._change("paused")
                         return

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from playground import jobs
 from playground.errors import UserError
 from playground.models.catalog import Catalog, Entry, Family
 from playground.models.medusa_heads import load_heads
@@ -42,7 +43,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
 def workshop(catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
     monkeypatch.setattr(workshop_module, "PROMPTS", 40)
     monkeypatch.setattr(workshop_module, "CODE_PROMPTS", 10)
-    monkeypatch.setattr(workshop_module, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.01)
     shop = Workshop(ModelStore(), catalog, tmp_path / "trained")
     yield shop
     shop.stop("owner")
@@ -83,7 +84,7 @@ def test_heads_are_trained_watched_and_found_by_their_name(workshop: Workshop) -
 
 def test_a_second_visitor_gets_a_sentence_and_may_watch(workshop: Workshop) -> None:
     workshop.start(ORDER, "owner")
-    with pytest.raises(UserError, match="one training at a time"):
+    with pytest.raises(UserError, match="for tiny are being trained, and one such job at a time"):
         workshop.start(ORDER, "other")
     assert not next(workshop.watch("other"))["mine"]
     with pytest.raises(UserError, match="only they can stop it"):
@@ -98,7 +99,7 @@ def test_a_second_visitor_gets_a_sentence_and_may_watch(workshop: Workshop) -> N
 def test_who_has_left_can_be_stopped_for_and_loses_nothing(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop.start(ORDER, "owner")
     until(workshop, "learning")  # and looks no more
-    monkeypatch.setattr(workshop_module, "GONE_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "GONE_SECONDS", 0.0)
     time.sleep(0.01)
     workshop.stop("other")
     last = ended(workshop, "other")
