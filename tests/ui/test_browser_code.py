@@ -11,7 +11,7 @@ import pytest
 from playground.decoding.trace import Status
 from playground.ui.components import BROWSER, bundle, stylesheet
 
-ENTRIES = ("lane_editor", "header", "proof", "train", "lessons", "player")  # what is mounted apart from the stage
+ENTRIES = ("lane_editor", "header", "proof", "train", "lessons", "player", "translate")  # apart from the stage
 
 
 def test_node_tests(node):
@@ -55,9 +55,9 @@ def test_every_status_has_its_colour_in_both_themes():
 
 
 def test_every_text_of_the_stage_is_used():
-    words = (BROWSER / "words.js").read_text(encoding="utf-8")
+    words = (BROWSER / "words_en.js").read_text(encoding="utf-8")
     keys = set(re.findall(r"^  '?([\w.-]+)'?:", words, re.MULTILINE))
-    sources = [path for path in BROWSER.iterdir() if path.suffix in (".js", ".html") and path.name != "words.js"]
+    sources = [path for path in BROWSER.iterdir() if path.suffix in (".js", ".html") and "words_" not in path.name]
     used = set(re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in sources)))
     used |= {"eos", "stop", "length", "context", "done", "failed", "one"}  # these come with the data
     used |= {"shared-head", "linear", "sampled"}  # and these

@@ -1,5 +1,7 @@
 // Small helpers to build elements. Text always goes in as text nodes: what a model writes is never parsed as HTML.
 
+import { word } from './words.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 export const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
@@ -13,6 +15,13 @@ function fill(element, attributes, children) {
   }
   element.append(...children.flat().filter((child) => child != null && child !== ''));
   return element;
+}
+
+// Puts words where markup names them: a text, or a label for those who do not see.
+export function spell(element) {
+  for (const spot of element.querySelectorAll('[data-word]')) spot.textContent = word(spot.dataset.word);
+  for (const spot of element.querySelectorAll('[data-label]'))
+    spot.setAttribute('aria-label', word(spot.dataset.label));
 }
 
 // Control characters that would not show, or would reorder the text around them (bidirectional overrides).

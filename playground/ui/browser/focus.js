@@ -6,7 +6,7 @@ import { countAt, pieceOf, trackOf } from './log.js';
 import { tell } from './sentence.js';
 import { GLYPHS } from './statuses.js';
 import { drawTree } from './tree.js';
-import { word } from './words.js';
+import { number, word } from './words.js';
 
 const PHASES = ['prefill', 'draft', 'forward', 'acceptance', 'bookkeeping'];
 const LEGEND = ['accepted', 'rejected', 'never-reached', 'corrected', 'bonus', 'plain'];
@@ -63,7 +63,7 @@ function cost(step) {
   const whole = ownSeconds(step.seconds);
   const used = PHASES.filter((phase) => step.seconds[phase] > 0);
   const share = (phase) => ((100 * step.seconds[phase]) / whole).toFixed(2);
-  const ms = (seconds) => (1000 * seconds).toFixed(seconds < 0.01 ? 2 : 1);
+  const ms = (seconds) => number(1000 * seconds, seconds < 0.01 ? 2 : 1);
   const told = [
     word('cost', {
       ms: ms(whole),

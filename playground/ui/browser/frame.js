@@ -6,7 +6,7 @@
 
 import { label } from './dom.js';
 import { countAt, pieceOf, trackOf } from './log.js';
-import { word } from './words.js';
+import { number, word } from './words.js';
 
 export const DASHES = ['solid', 'dash', 'dot', 'dashdot'];
 export const HATCH = { rejected: 'x', 'never-reached': '.', corrected: '/', bonus: '+' };
@@ -77,6 +77,7 @@ export function frame(colours, height = 260) {
   };
   return {
     height,
+    separators: number(0.5, 1)[1], // Plotly's axes and hover labels write the decimal sign as the text does
     margin: { l: 44, r: 8, t: 4, b: 34 },
     paper_bgcolor: 'rgba(0,0,0,0)',
     plot_bgcolor: 'rgba(0,0,0,0)',

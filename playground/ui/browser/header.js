@@ -1,10 +1,15 @@
-// The page's header: the rooms, the switch between light and dark, which the browser remembers, and the list of keys.
+// The page's header: the rooms, the language, light or dark, which the browser remembers, and the list of keys.
 //
 // A room is a way to look at the page: stylesheets show and hide by `body[data-room]`, and nothing is ever unmounted.
+
+import { h, spell } from './dom.js';
+import { LANGUAGES, change, language } from './languages.js';
 
 const ROOMS = ['race', 'step', 'lessons', 'train'];
 
 export function mount(element) {
+  spell(element);
+  document.documentElement.lang = language;
   const $ = (name) => element.querySelector(`[data-part=${name}]`);
   const buttons = [...$('rooms').children];
   const enter = (room) => {
@@ -16,6 +21,11 @@ export function mount(element) {
   const query = new URLSearchParams(window.location.search);
   const asked = query.has('lesson') ? 'lessons' : query.get('room');
   enter(ROOMS.includes(asked) ? asked : 'race');
+
+  const languages = Object.entries(LANGUAGES);
+  $('language').append(...languages.map(([id, name]) => h('option', { value: id, lang: id }, name)));
+  $('language').value = language;
+  $('language').addEventListener('change', () => change($('language').value));
 
   const forced = new URLSearchParams(window.location.search).get('__theme');
   const kept = window.localStorage.getItem('theme');

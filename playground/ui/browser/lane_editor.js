@@ -1,6 +1,9 @@
 // The form in which the visitor chooses the lanes. Every control is made from a method's declared settings.
 
 import { h, svg } from './dom.js';
+import { phrase } from './phrases.js';
+import { translateForm } from './translate.js';
+import { word } from './words.js';
 
 const icon = (d) =>
   svg('svg', { viewBox: '0 0 20 20', width: 16, height: 16, 'aria-hidden': 'true' }, svg('path', { d }));
@@ -34,7 +37,7 @@ export function mount(element, props, watch) {
           disabled: lanes.length >= props.most,
           onclick: () => change((all) => all.push(nextLane(all))),
         },
-        lanes.length < props.most ? 'Add a lane' : `${props.most} lanes are the most`,
+        lanes.length < props.most ? word('lanes.add') : word('lanes.most', { most: props.most }),
       ),
     );
   }
@@ -49,8 +52,8 @@ export function mount(element, props, watch) {
   function laneElement({ method, settings }, at, total) {
     const pick = h(
       'select',
-      { class: 'method', 'aria-label': `Method of lane ${at + 1}` },
-      [...methods.values()].map(({ id, title }) => h('option', { value: id, selected: id === method }, title)),
+      { class: 'method', 'aria-label': word('lanes.method', { n: String(at + 1) }) },
+      [...methods.values()].map(({ id, title }) => h('option', { value: id, selected: id === method }, phrase(title))),
     );
     pick.addEventListener('change', () =>
       change((lanes) => {
@@ -65,7 +68,7 @@ export function mount(element, props, watch) {
     return h(
       'fieldset',
       { class: `lane-form lane-${at + 1}` },
-      h('legend', {}, `Lane ${at + 1}`),
+      h('legend', {}, word('lanes.lane', { n: String(at + 1) })),
       h(
         'div',
         { class: 'lane-head' },
@@ -76,8 +79,8 @@ export function mount(element, props, watch) {
           {
             type: 'button',
             class: 'icon',
-            title: 'Same again as a new lane',
-            'aria-label': `Duplicate lane ${at + 1}`,
+            title: word('lanes.again'),
+            'aria-label': word('lanes.duplicate', { n: String(at + 1) }),
             disabled: total >= props.most,
             onclick: () => change((lanes) => lanes.splice(at + 1, 0, { method, settings: { ...lanes[at].settings } })),
           },
@@ -88,15 +91,15 @@ export function mount(element, props, watch) {
           {
             type: 'button',
             class: 'icon',
-            title: 'Remove',
-            'aria-label': `Remove lane ${at + 1}`,
+            title: word('lanes.remove'),
+            'aria-label': word('lanes.removeLane', { n: String(at + 1) }),
             disabled: total <= 1,
             onclick: () => change((lanes) => lanes.splice(at, 1)),
           },
           icon('M5 5l10 10M15 5L5 15'),
         ),
       ),
-      h('p', { class: 'summary' }, declared.summary),
+      h('p', { class: 'summary' }, phrase(declared.summary)),
       h(
         'div',
         { class: 'settings' },
@@ -112,6 +115,7 @@ export function mount(element, props, watch) {
     own = false;
   });
   draw();
+  translateForm();
 }
 
 // The control of one declared setting; `set` is called with what the visitor enters.
@@ -120,8 +124,8 @@ export function control(setting, value, set) {
   input.setAttribute('name', setting.name);
   return h(
     'label',
-    { title: setting.help, class: setting.kind },
-    h('span', {}, setting.name.replaceAll('_', ' ')),
+    { title: phrase(setting.help), class: setting.kind },
+    h('span', {}, phrase(setting.name.replaceAll('_', ' '))),
     input,
   );
 }
@@ -147,7 +151,7 @@ const INPUTS = {
     const input = h(
       'select',
       {},
-      choices.map((choice) => h('option', { value: choice, selected: choice === value }, choice)),
+      choices.map((choice) => h('option', { value: choice, selected: choice === value }, phrase(choice))),
     );
     input.addEventListener('change', () => set(input.value));
     return input;

@@ -3,12 +3,13 @@
 import { chip, h } from './dom.js';
 import { NO_TOTALS, ratios, throughput } from './figures.js';
 import { countAt, pieceOf, trackOf } from './log.js';
+import { phrase } from './phrases.js';
 import { short } from './sentence.js';
 import { places, speedup, why } from './speed.js';
 import { drawStrip, stepAt, stripRows } from './strip.js';
 import { drawTokens } from './tokens.js';
 import { baselineOf, verdict } from './verdict.js';
-import { say, word } from './words.js';
+import { number, percent, say, word } from './words.js';
 
 const FIGURES = ['tokensPerSecond', 'tokensPerPass', 'accepted'];
 
@@ -67,7 +68,7 @@ function makeCard(lane, at, choose) {
       h('span', { class: 'settings', title: Object.values(lane.models).join(' · ') }, describe(lane.settings)),
       card.sequence,
     ),
-    lane.notices.map((notice) => h('p', { class: 'lane-notice' }, notice)),
+    lane.notices.map((notice) => h('p', { class: 'lane-notice' }, phrase(notice))),
     h(
       'dl',
       { class: 'figures' },
@@ -91,7 +92,7 @@ function makeCard(lane, at, choose) {
 const describe = (settings) =>
   Object.entries(settings)
     .filter(([name, value]) => value !== '' && (name !== 'batch' || value > 1))
-    .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`)
+    .map(([name, value]) => `${phrase(name.replaceAll('_', ' '))} ${phrase(String(value))}`)
     .join(' · ');
 
 // A lane of several sequences shows the first, and says what they come to together.
@@ -110,8 +111,8 @@ function drawCard(card, track, head, focused, rows, colours) {
   const totals = track?.totals[card.count - 1];
   const { tokensPerSecond, tokensPerPass, acceptanceRate } = totals ? ratios(totals) : {};
   card.figures.tokensPerSecond.textContent = digits(tokensPerSecond);
-  card.figures.tokensPerPass.textContent = tokensPerPass?.toFixed(2) ?? '–';
-  card.figures.accepted.textContent = acceptanceRate == null ? '–' : `${Math.round(100 * acceptanceRate)} %`;
+  card.figures.tokensPerPass.textContent = tokensPerPass == null ? '–' : number(tokensPerPass, 2);
+  card.figures.accepted.textContent = acceptanceRate == null ? '–' : percent(acceptanceRate);
   card.strip.setAttribute(
     'aria-label',
     word('stripLabel', {
@@ -126,9 +127,9 @@ function drawCard(card, track, head, focused, rows, colours) {
 
 // The number that a race is about, and the place in which the lane finished.
 function drawSpeed(card, speed, place, baseline) {
-  const shown = speed === null ? null : speed.toFixed(2);
-  card.speed.textContent = shown && word('times', { x: shown });
-  const told = shown && !baseline ? [word(shown > 1 ? 'faster' : shown < 1 ? 'slower' : 'asFast')] : [];
+  const shown = speed === null ? null : Number(speed.toFixed(2));
+  card.speed.textContent = shown === null ? '' : word('times', { x: number(shown, 2) });
+  const told = shown !== null && !baseline ? [word(shown > 1 ? 'faster' : shown < 1 ? 'slower' : 'asFast')] : [];
   if (place !== null) told.push(word(`place.${Math.min(place, 4)}`));
   card.place.textContent = told.join(' · ');
   card.element.classList.toggle('ahead', shown > 1);
@@ -174,9 +175,9 @@ export function tellWhy({ key, shares, forward, theirForward, gain, cost, rows, 
   return word(`why.${key}`, {
     ...counts,
     n: passes,
-    gain: gain?.toFixed(2),
-    cost: cost?.toFixed(cost < 9.95 ? 1 : 0),
-    rows: rows?.toFixed(0),
+    gain: gain && number(gain, 2),
+    cost: cost && number(cost, cost < 9.95 ? 1 : 0),
+    rows: rows && number(rows, 0),
     together: digits(together),
     ms: digits(1000 * forward),
     theirs: digits(1000 * theirForward),
@@ -184,4 +185,4 @@ export function tellWhy({ key, shares, forward, theirForward, gain, cost, rows, 
   });
 }
 
-const digits = (value) => (value == null ? '–' : value >= 100 ? value.toFixed(0) : value.toFixed(1));
+const digits = (value) => (value == null ? '–' : number(value, value >= 100 ? 0 : 1));

@@ -6,6 +6,7 @@
 
 import { STATUSES } from './statuses.js';
 import { NO_TOTALS, addStep } from './figures.js';
+import { phrase } from './phrases.js';
 
 export function emptyLog() {
   return {
@@ -63,10 +64,10 @@ function amend(log, { header, steps }) {
 function titlesOf(lanes) {
   return lanes.map(({ title, settings }, at) => {
     const alike = lanes.filter((lane) => lane.title === title);
-    if (alike.length < 2) return title;
+    if (alike.length < 2) return phrase(title);
     const names = Object.keys(settings).filter((name) => alike.some((lane) => lane.settings[name] !== settings[name]));
-    const told = names.map((name) => `${name.replaceAll('_', ' ')} ${settings[name]}`).join(', ');
-    return `${title} · ${told || at + 1}`;
+    const told = names.map((name) => `${phrase(name.replaceAll('_', ' '))} ${phrase(String(settings[name]))}`).join(', ');
+    return `${phrase(title)} · ${told || at + 1}`;
   });
 }
 

@@ -2,10 +2,10 @@
 // on the stage began, and shows them beside what the target says.
 
 import { textBefore } from './context.js';
-import { h, label } from './dom.js';
+import { h, label, spell } from './dom.js';
 import { countAt, trackOf } from './log.js';
 import { short } from './sentence.js';
-import { word } from './words.js';
+import { percent, word } from './words.js';
 
 const DRAWS = 1000;
 const CONTEXT = 60; // characters that say where
@@ -14,8 +14,7 @@ const UNLIKELY = 0.001; // a p-value below it is taken for a difference
 export function mount(element, props, watch, server, trigger) {
   const panel = element.querySelector('.proof');
   const $ = (name) => panel.querySelector(`[data-part=${name}]`);
-  for (const spot of panel.querySelectorAll('[data-word]')) spot.textContent = word(spot.dataset.word);
-  panel.setAttribute('aria-label', word(panel.dataset.label));
+  spell(element);
   document.querySelector('.stage [data-part=proof]')?.append(panel);
   let times = 0;
   let title = '';
@@ -105,7 +104,7 @@ function row(name, p, share, highest) {
       'td',
       { class: kind },
       highest ? h('span', { class: 'bar' }, h('i', { style: `width:${((100 * value) / highest).toFixed(2)}%` })) : null,
-      h('span', { class: 'value' }, `${(100 * value).toFixed(1)} %`),
+      h('span', { class: 'value' }, percent(value, 1)),
     );
   return h('tr', {}, h('th', { scope: 'row' }, name), bar('target', p), bar('drawn', share));
 }

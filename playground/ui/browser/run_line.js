@@ -1,6 +1,8 @@
 // The line above the lanes: which run this is, how it was made and how it stands; and what the page has to say.
 
 import { h, visible } from './dom.js';
+import { language } from './languages.js';
+import { phrase } from './phrases.js';
 import { word } from './words.js';
 
 export function drawRunLine({ badge, facts, notice }, log) {
@@ -9,17 +11,17 @@ export function drawRunLine({ badge, facts, notice }, log) {
   facts.textContent = log.run === null ? '' : factsOf(log).filter(Boolean).join(' · ');
   notice.hidden = !log.notice;
   notice.className = `notice ${log.notice?.kind ?? ''}`;
-  notice.textContent = log.notice?.text ?? '';
+  notice.textContent = phrase(log.notice?.text ?? '');
 }
 
 // Where and when a run was made, and how it stands.
 function factsOf({ title, machine, recorded, lanes, live, end, lost }) {
   const date = new Date(recorded);
-  const day = Number.isNaN(date.getTime()) ? recorded : date.toLocaleDateString(undefined, { dateStyle: 'long' });
+  const day = Number.isNaN(date.getTime()) ? recorded : date.toLocaleDateString(language, { dateStyle: 'long' });
   const local = lanes.filter(({ dtype }) => dtype !== 'unknown');
   const numbers = [...new Set(local.map(({ dtype, device }) => `${dtype}, ${device}`))];
   return [
-    title,
+    phrase(title),
     ...sampling(lanes),
     ...numbers,
     machine && word('onMachine', { machine }),

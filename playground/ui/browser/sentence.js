@@ -1,7 +1,8 @@
 // What happened in a step, told from the step alone. A sentence is a list of parts: strings and { token, status }.
 
 import { acceptedIn } from './figures.js';
-import { say, word } from './words.js';
+import { phrase } from './phrases.js';
+import { number, precise, say, word } from './words.js';
 
 const ENDS = new Set(['eos', 'stop', 'length', 'context']);
 
@@ -28,7 +29,7 @@ function plot(step) {
     return ['story.told', { drafted: step.view.drafted, accepted: step.view.accepted, gain }];
   if (own?.status === 'unknown') return ['story.unknown', { n: gain }];
   if (!own) return ['story.cut', { n, accepted }];
-  if (!n) return step.reason ? ['story.none', { reason: step.reason, token: own }] : ['story.plain', { token: own }];
+  if (!n) return step.reason ? ['story.none', { reason: phrase(step.reason), token: own }] : ['story.plain', { token: own }];
   if (depth < n) {
     const key = own.status === 'bonus' ? 'story.treeAll' : accepted ? 'story.tree' : 'story.treeNone';
     return [key, { n, depth, accepted: word('count', { n: accepted }), token: own, gain }];
@@ -52,9 +53,9 @@ export function depthOf(nodes) {
   return Math.max(0, ...depths);
 }
 
-export function short(number) {
-  if (number === 0 || number === 1) return String(number);
-  if (number >= 0.001) return number.toPrecision(number > 0.99 ? 4 : 3);
-  const [digits, exponent] = number.toExponential(1).split('e-');
-  return `${digits}·10⁻${exponent.replace(/\d/g, (digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit])}`;
+export function short(value) {
+  if (value === 0 || value === 1) return String(value);
+  if (value >= 0.001) return precise(value, value > 0.99 ? 4 : 3);
+  const [digits, exponent] = value.toExponential(1).split('e-');
+  return `${number(Number(digits), 1)}·10⁻${exponent.replace(/\d/g, (digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit])}`;
 }

@@ -1,5 +1,6 @@
 // The stage: takes in messages, keeps the log and the playhead, and draws. Everything on it follows from those two.
 
+import { spell } from './dom.js';
 import { savePage, saveTrace } from './files.js';
 import { makeFocus } from './focus.js';
 import { DASHES } from './frame.js';
@@ -177,9 +178,7 @@ export function mount(element, props, watch, server) {
 
   const tip = makeTip(stage);
   const parts = (...names) => Object.fromEntries(names.map((name) => [name, $(name)]));
-  for (const spot of stage.querySelectorAll('[data-word]')) spot.textContent = word(spot.dataset.word);
-  for (const spot of element.querySelectorAll('[data-label]'))
-    spot.setAttribute('aria-label', word(spot.dataset.label));
+  spell(element);
   const drawFocus = makeFocus(parts('place', 'tree', 'legend', 'story', 'cost'), tip);
   const drawOneStep = makeOneStep($('one-step'), (at) => choose(at, -1));
   const views = makeViews(parts('tabs', 'views', 'charts'), changed);

@@ -1,17 +1,17 @@
 // The room in which Medusa heads are trained. What is shown is a function of the server's last message.
 
-import { h } from './dom.js';
+import { h, spell } from './dom.js';
 import { DASHES, frame, nothing } from './frame.js';
 import { Gate } from './gate.js';
-import { word } from './words.js';
+import { phrase } from './phrases.js';
+import { number, percent, word } from './words.js';
 
 const BUSY = ['loading', 'writing', 'learning', 'judging'];
 
 export function mount(element, props, watch, server, trigger) {
   const room = element.querySelector('.train');
   const $ = (name) => room.querySelector(`[data-part=${name}]`);
-  for (const spot of room.querySelectorAll('[data-word]')) spot.textContent = word(spot.dataset.word);
-  room.setAttribute('aria-label', word(room.dataset.label));
+  spell(element);
   const option = (value, text) => h('option', { value }, text);
   $('variant').append(...props.variants.map((name) => option(name, word(`train.variant.${name}`))));
   $('variant').value = 'own-vocabulary';
@@ -43,7 +43,7 @@ export function mount(element, props, watch, server, trigger) {
     const ids = Object.keys(state.families);
     if (ids.join() === [...$('family').options].map(({ value }) => value).join()) return;
     const chosen = $('family').value || state.order?.family;
-    $('family').replaceChildren(...ids.map((id) => option(id, state.families[id])));
+    $('family').replaceChildren(...ids.map((id) => option(id, phrase(state.families[id]))));
     if (ids.includes(chosen)) $('family').value = chosen;
   }
 
@@ -148,14 +148,13 @@ function axes(colours, title) {
 export function result({ result: made }, heads, use) {
   const parts = [h('h2', {}, word('train.result'))];
   if (made) {
-    const share = (value) => `${(100 * value).toFixed(1)}%`;
     const rows = Object.entries(made.accuracy).flatMap(([kind, table]) =>
       table.map((tops, head) =>
         h(
           'tr',
           {},
           h('th', { scope: 'row' }, word(`train.kind.${kind}`, { head: head + 1 })),
-          tops.map((top) => h('td', {}, share(top))),
+          tops.map((top) => h('td', {}, percent(top, 1))),
         ),
       ),
     );
@@ -166,14 +165,14 @@ export function result({ result: made }, heads, use) {
         'p',
         { class: 'train-verdict' },
         word('train.verdict', {
-          pass: trial.tokens_per_pass.toFixed(2),
-          length: trial.mean_acceptance_length.toFixed(2),
-          times: trial.speedup.toFixed(2),
+          pass: number(trial.tokens_per_pass, 2),
+          length: number(trial.mean_acceptance_length, 2),
+          times: number(trial.speedup, 2),
           prompts: trial.prompts,
           tokens: trial.tokens,
         }),
       ),
-      h('p', {}, word('train.tree', { n: made.nodes, expected: made.expected.toFixed(2) })),
+      h('p', {}, word('train.tree', { n: made.nodes, expected: number(made.expected, 2) })),
       h(
         'table',
         {},

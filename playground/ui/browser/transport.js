@@ -3,7 +3,7 @@
 import { h } from './dom.js';
 import { countAt, trackOf } from './log.js';
 import { SPEEDS, atEnd, isLive, position, seek, toggle, walk } from './playhead.js';
-import { word } from './words.js';
+import { number, word } from './words.js';
 
 const ICONS = {
   first: 'M5 4v12M16 4L8 10l8 6z',
@@ -86,7 +86,7 @@ export function makeTransport(bar, page) {
     speed.value = chosen;
     const seconds = track?.totals[count - 1]?.seconds ?? 0;
     place.textContent = track
-      ? `${word('place', { n: count, total: track.steps.length })} · ${word('time', { seconds: seconds.toFixed(2) })}`
+      ? `${word('place', { n: count, total: track.steps.length })} · ${word('time', { seconds: number(seconds, 2) })}`
       : '';
     scrub.setAttribute('aria-valuetext', place.textContent);
     predict.setAttribute('aria-pressed', modes.predict);

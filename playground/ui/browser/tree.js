@@ -2,6 +2,7 @@
 
 import { label, svg } from './dom.js';
 import { pieceOf } from './log.js';
+import { phrase } from './phrases.js';
 import { short } from './sentence.js';
 import { GLYPHS, shapeOf } from './statuses.js';
 import { word } from './words.js';
@@ -154,7 +155,7 @@ function nodeFacts(track, node) {
   return {
     title: title(track, node),
     facts: facts.filter(([, value]) => value != null).map(([key, value]) => [word(key), short(value)]),
-    reason: [node.reason, node.source && `${word('tip.source')} ${node.source}`, `${word('tip.id')} ${node.token}`]
+    reason: [node.reason, node.source && `${word('tip.source')} ${phrase(node.source)}`, `${word('tip.id')} ${node.token}`]
       .filter(Boolean)
       .join(' · '),
   };

@@ -2,7 +2,7 @@
 
 import { acceptedIn } from './figures.js';
 import { frame, nothing, standing, tint } from './frame.js';
-import { word } from './words.js';
+import { number, word } from './words.js';
 
 // Plotly puts in the numbers.
 const SHARE = word('view.shareTip', { share: '%{y:.0%}', accepted: '%{customdata[0]}', proposed: '%{customdata[1]}' });
@@ -84,7 +84,7 @@ export function acceptedPerStep(log, lane, head, colours) {
       },
       yaxis: { ...base.yaxis, title: { text: word('view.stepsAxis') }, rangemode: 'tozero' },
     },
-    caption: word('view.histogram', { steps: steps.length, mean: mean.toFixed(2), length: (1 + mean).toFixed(2) }),
+    caption: word('view.histogram', { steps: steps.length, mean: number(mean, 2), length: number(1 + mean, 2) }),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { escape, frame, nothing, standing, tickEvery } from './frame.js';
 import { countAt, trackOf } from './log.js';
-import { word } from './words.js';
+import { number, word } from './words.js';
 
 export const PHASES = ['draft', 'forward', 'acceptance', 'bookkeeping'];
 const STEPS = 100; // the latest steps before the playhead
@@ -58,11 +58,11 @@ export function costPerPass(log, lane, head, colours) {
     // What a server's step cost is not told, only when it came.
     caption: word(step.rows ? 'view.cost' : 'view.arrivals', {
       n: count,
-      ms: ms(step).toFixed(1),
-      draft: (1000 * draft).toFixed(1),
-      forward: (1000 * forward).toFixed(1),
-      mean: mean.toFixed(1),
-      prompt: (1000 * track.steps[0].seconds.prefill).toFixed(1),
+      ms: number(ms(step), 1),
+      draft: number(1000 * draft, 1),
+      forward: number(1000 * forward, 1),
+      mean: number(mean, 1),
+      prompt: number(1000 * track.steps[0].seconds.prefill, 1),
     }),
   };
 }
@@ -103,7 +103,7 @@ export function costPerToken(log, _, head, colours) {
       },
     },
     caption: log.lanes
-      .map(({ title }, lane) => word('view.perToken', { title, ms: whole(spent[lane]).toFixed(1) }))
+      .map(({ title }, lane) => word('view.perToken', { title, ms: number(whole(spent[lane]), 1) }))
       .join(' · '),
   };
 }

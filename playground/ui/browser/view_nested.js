@@ -3,6 +3,7 @@
 import { cells } from './cells.js';
 import { brief, escape, isVeiled, named, nothing, standing, tint } from './frame.js';
 import { pieceOf } from './log.js';
+import { phrase } from './phrases.js';
 import { lost } from './sentence.js';
 import { GLYPHS } from './statuses.js';
 import { word } from './words.js';
@@ -19,7 +20,7 @@ export function nestedDraft(log, lane, head, colours, width = 640) {
     return nothing(
       colours,
       step.nodes.length
-        ? word('view.notInner', { source: step.nodes[0].source })
+        ? word('view.notInner', { source: phrase(step.nodes[0].source) })
         : step.reason || word('meaning.plain'),
     );
   const k = step.nodes.length;
@@ -31,7 +32,7 @@ export function nestedDraft(log, lane, head, colours, width = 640) {
     hover: [
       `<b>${named(pieceOf(track, token))}</b>`,
       cut ? word('view.cut', { n: k }) : word(`status.${status}`),
-      escape(source),
+      escape(phrase(source)),
     ]
       .filter(Boolean)
       .join('<br>'),

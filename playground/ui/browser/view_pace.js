@@ -3,7 +3,7 @@
 import { NO_TOTALS } from './figures.js';
 import { DASHES, escape, frame } from './frame.js';
 import { countAt, trackOf } from './log.js';
-import { word } from './words.js';
+import { number, word } from './words.js';
 
 // Tokens of every lane against the seconds that the lane itself has used.
 export function pace(log, _, head, colours) {
@@ -42,7 +42,7 @@ export function pace(log, _, head, colours) {
     caption: log.lanes
       .map(({ title }, lane) => {
         const { emitted, seconds } = tracks[lane]?.totals[countAt(tracks[lane], head) - 1] ?? NO_TOTALS;
-        return word('view.pace', { title, emitted, seconds: seconds.toFixed(2) });
+        return word('view.pace', { title, emitted, seconds: number(seconds, 2) });
       })
       .join(' · '),
   };

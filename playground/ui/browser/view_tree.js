@@ -2,6 +2,7 @@
 
 import { MONO, SYMBOLS, escape, frame, isVeiled, named, nothing, quoted, standing } from './frame.js';
 import { pieceOf } from './log.js';
+import { phrase } from './phrases.js';
 import { lost, short } from './sentence.js';
 import { GLYPHS } from './statuses.js';
 import { lastPiece, layOut } from './tree.js';
@@ -159,7 +160,7 @@ function facts(track, step, at) {
   return [
     `<b>${named(pieceOf(track, node.token))}</b>`,
     `${GLYPHS[node.status]} ${word(`status.${node.status}`)}`,
-    node.source && `${word('tip.source')} ${escape(node.source)}`,
+    node.source && `${word('tip.source')} ${escape(phrase(node.source))}`,
     ...numbers.map(([name, value]) => `${name} ${short(value)}`),
     escape(node.reason),
     `${word('tip.id')} ${node.token}`,

@@ -1,0 +1,1 @@
+export const PHRASES_PT_BR = {};

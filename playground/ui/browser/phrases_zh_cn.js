@@ -1,0 +1,1 @@
+export const PHRASES_ZH_CN = {};
