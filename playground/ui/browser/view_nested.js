@@ -21,7 +21,7 @@ export function nestedDraft(log, lane, head, colours, width = 640) {
       colours,
       step.nodes.length
         ? word('view.notInner', { source: phrase(step.nodes[0].source) })
-        : step.reason || word('meaning.plain'),
+        : phrase(step.reason) || word('meaning.plain'),
     );
   const k = step.nodes.length;
   const cell = ({ token, status, source = '' }, cut) => ({

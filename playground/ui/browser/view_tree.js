@@ -162,7 +162,7 @@ function facts(track, step, at) {
     `${GLYPHS[node.status]} ${word(`status.${node.status}`)}`,
     node.source && `${word('tip.source')} ${escape(phrase(node.source))}`,
     ...numbers.map(([name, value]) => `${name} ${short(value)}`),
-    escape(node.reason),
+    escape(phrase(node.reason)),
     `${word('tip.id')} ${node.token}`,
   ]
     .filter(Boolean)
@@ -175,7 +175,7 @@ function caption(track, step, own) {
   const told = [
     step.nodes.length
       ? word('view.tree', { n: step.nodes.length, accepted: kept.join(' ') || word('view.none') })
-      : step.reason || word('meaning.plain'),
+      : phrase(step.reason) || word('meaning.plain'),
   ];
   if (own) told.push(`${GLYPHS[own.status]} ${quoted(track, own.token)}: ${word(`meaning.${own.status}`)}`.trim());
   return told.join(' · ');

@@ -2,8 +2,10 @@
 
 import { language } from './languages.js';
 import { EN } from './words_en.js';
+import { PT_BR } from './words_pt_br.js';
+import { ZH_CN } from './words_zh_cn.js';
 
-export const TABLES = { en: EN };
+export const TABLES = { en: EN, 'pt-BR': PT_BR, 'zh-CN': ZH_CN };
 const TABLE = TABLES[language];
 
 // Parts of a text: strings, and the given values in place of {name}. A count of one may have wording of its own.
