@@ -127,7 +127,7 @@ def test_the_drafts_that_fit_are_listed_and_a_missing_target_is_a_sentence() -> 
 
 def test_export_writes_a_page_that_holds_the_trace(tmp_path: Path) -> None:
     page = tmp_path / "run.html"
-    done = playground("export", "assets/traces/first.jsonl", str(page))
+    done = playground("export", "assets/lessons/traces/first.jsonl", str(page))
     assert done.returncode == 0, done.stderr
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
@@ -139,7 +139,7 @@ def test_export_writes_a_page_that_holds_the_trace(tmp_path: Path) -> None:
     [
         (("export", "nowhere.jsonl", "out.html"), "nowhere.jsonl cannot be read: No such file or directory."),
         (("export", "README.md", "out.html"), "Line 1 of the trace is not a JSON object"),
-        (("export", "assets/traces/first.jsonl", "no/such/folder/out.html"), "The page cannot be written to"),
+        (("export", "assets/lessons/traces/first.jsonl", "no/such/folder/out.html"), "The page cannot be written to"),
         (("record-lessons", "nothing"), "There is no recording called 'nothing'. Recordings: copying"),
     ],
 )
