@@ -34,7 +34,7 @@ const VIEWS = [
 const ALWAYS = { timeline, pace };
 // While a step's verdict is hidden, these show its proposals; all other figures stay at the step before.
 const OF_PROPOSALS = new Set(['token-tree', 'mask', 'nested']);
-const CONFIG = { displayModeBar: false, responsive: true };
+const CONFIG = { displayModeBar: false };
 
 // The views that a lane has data for.
 export const viewsOf = (log, lane) => (log.lanes[lane] ? VIEWS.filter(({ fits }) => fits(log, lane)) : []);
@@ -91,10 +91,11 @@ export function makeViews({ tabs, views: box, charts }, changed) {
         scroll = 0,
       } = figure(log, lane, OF_PROPOSALS.has(name) ? head : judged, colours, chart.clientWidth);
       chart.style.height = `${layout.height}px`;
-      await plotly.react(chart, data, { ...layout, uirevision: log.run }, CONFIG);
+      const width = layout.width ?? chart.clientWidth;
+      await plotly.react(chart, data, { ...layout, width, uirevision: log.run }, CONFIG);
       chart.setAttribute('aria-label', `${word(`view.title.${name}`)}. ${caption}`);
       said.textContent = caption;
-      chart.tabIndex = layout.width > chart.clientWidth ? 0 : -1;
+      chart.tabIndex = width > chart.clientWidth ? 0 : -1;
       if (chart.dataset.head !== String(head)) chart.scrollLeft = scroll * chart.scrollWidth;
       chart.dataset.head = head;
       await breath();
