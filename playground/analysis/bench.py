@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from itertools import product
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from playground.analysis.benchmark import Contender, OwnLane, run_benchmark
+from playground.analysis.benchmark import Contender, OwnLane, Sample, run_benchmark
+from playground.analysis.cost_curve import CostCurve, cost_curve
+from playground.analysis.lane_text import baseline_for, each_setting, split_lane
+from playground.analysis.prediction_report import prediction_section
 from playground.analysis.questions import Question, read_questions
 from playground.analysis.references import Generate
 from playground.analysis.repetition import loops
 from playground.analysis.report import judge, make_rows, to_html, to_json, to_markdown
+from playground.analysis.sweep import find_sweeps, sweep_section
 from playground.errors import UserError
 from playground.methods import NEEDS
-from playground.models.catalog import load_catalog
+from playground.models.catalog import Catalog, Parts, load_catalog
+from playground.models.sources import Source
 from playground.models.store import ModelStore
-from playground.run import LaneSpec, RunSpec, get_kind, machine
+from playground.run import LaneSpec, Run, RunSpec, get_kind, machine, open_run
 from playground.settings import parse_pairs
 
 BASELINE = "autoregressive"
 PLAIN = "transformers generate"
-LATER = ("rounds", "lanes", "reference", "loops", "hopeless")  # may change while a benchmark goes on
+LATER = ("rounds", "lanes", "reference", "loops", "hopeless", "curve")  # may change while a benchmark goes on
 ASSISTED = "transformers assisted"
 LOOKUP = "transformers prompt lookup"
 
@@ -33,6 +37,9 @@ class Plan:
 
     Of the lanes of one method those slower than `hopeless` times the fastest sit out the rounds that follow.
     Questions whose plain answer repeats more than `loops` of its 4-grams are answered, but left out of the report.
+    `temperature=0.7` in a lane is its own; it is compared with the baseline at the same. `curve` is for how many
+    seconds to measure what a pass costs, per model not measured on this machine before, so that the report can set
+    predicted beside measured speed-ups; 0 leaves that out.
     """
 
     questions: Path
@@ -47,6 +54,7 @@ class Plan:
     turns: int | None = None
     loops: float = 1.0
     hopeless: float = 0.0
+    curve: float = 0.0
     max_new_tokens: int = 128
     temperature: float = 0.0
     seed: int = 1
@@ -69,25 +77,50 @@ class Plan:
         )
 
 
-def measure(plan: Plan, out: Path, progress: Callable[..., None] = lambda *_: None) -> str:
+@dataclass(frozen=True)
+class Bench:
+    """Where lanes run: `open` makes a run of a spec, for models of `catalog` that `store` holds.
+
+    `allow_local` False refuses paths of this machine, for a page that strangers may use.
+    """
+
+    store: ModelStore
+    catalog: Catalog = field(default_factory=load_catalog)
+    allow_local: bool = True
+
+    def open(self, spec: RunSpec) -> Run:
+        """The run of `spec`. Raises UserError before any work for what is wrong."""
+        return open_run(spec, self.store, self.catalog, self.allow_local)
+
+
+def measure(
+    plan: Plan,
+    out: Path,
+    progress: Callable[..., None] = lambda *_: None,
+    bench: Bench | None = None,
+    take: Callable[[Sample], None] = lambda sample: None,
+) -> str:
     """Measure and write samples.jsonl, report.json, report.md and report.html to `out`; returns the Markdown.
 
-    The samples of an earlier, unfinished run with the same plan are kept. Raises UserError before any work for
-    questions that cannot be read, a method or a model that is missing, a folder that holds another benchmark.
+    The samples of an earlier, unfinished run with the same plan are kept; `take` gets every sample as it is there.
+    Raises UserError before any work for questions that cannot be read, a method or a model that is missing, a folder
+    that holds another benchmark.
     """
-    questions = _chosen(read_questions(plan.questions), plan)
-    store = ModelStore(progress=progress)
-    contenders = _contenders(plan, store)
+    bench = bench or Bench(ModelStore(progress=progress))
+    questions, contenders = prepare(plan, bench)
     _claim(out, plan)
-    samples = run_benchmark(questions, contenders, plan.rounds, out / "samples.jsonl", progress, plan.hopeless)
+    file = out / "samples.jsonl"
+    samples = run_benchmark(questions, contenders, plan.rounds, file, progress, plan.hopeless, take)
     circles = loops(samples, BASELINE, plan.loops)
     samples = [sample for sample in samples if sample.question not in circles]
     if not samples:
         raise UserError(f"Every plain answer repeats more than {plan.loops:.0%} of its 4-grams. Ask other questions.")
     verdicts = {}
-    with store.lease(load_catalog().source(plan.target), plan.dtype, plan.device) as target:
+    progress("Comparing the answers", None)
+    source = bench.catalog.source(plan.target, allow_local=bench.allow_local)
+    with bench.store.lease(source, plan.dtype, plan.device) as target:
         if plan.temperature == 0:
-            own = [one.name for one in contenders if one.name != BASELINE and _keeps_ids(one)]
+            own = [one.name for one in contenders if one.name != BASELINE and _keeps_ids(one) and _alike(one)]
             verdicts = judge(samples, BASELINE, own, target.target)
         dtype = str(target.model.dtype).removeprefix("torch.")
     facts = {
@@ -102,11 +135,36 @@ def measure(plan: Plan, out: Path, progress: Callable[..., None] = lambda *_: No
         )
     baselines = [BASELINE, *([PLAIN] if plan.reference else [])]
     rows = make_rows(samples, baselines, verdicts)
-    (out / "report.json").write_text(json.dumps(to_json(rows, facts), indent=1), encoding="utf-8")
-    (out / "report.html").write_text(to_html(rows, baselines, facts), encoding="utf-8")
-    text = to_markdown(rows, baselines, facts)
+    sweeps = find_sweeps(rows, BASELINE)
+    sections = [sweep_section(sweeps)] if sweeps else []
+    if plan.curve > 0:
+        target_curve, drafts = _curves(plan, bench, progress)
+        sections.append(prediction_section(samples, BASELINE, target_curve, drafts))
+    (out / "report.json").write_text(json.dumps(to_json(rows, facts, sections), indent=1), encoding="utf-8")
+    (out / "report.html").write_text(to_html(rows, baselines, facts, sections), encoding="utf-8")
+    text = to_markdown(rows, baselines, facts, sections)
     (out / "report.md").write_text(text, encoding="utf-8")
     return text
+
+
+def prepare(plan: Plan, bench: Bench) -> tuple[list[Question], list[Contender]]:
+    """What is asked and who answers. Raises UserError for what is wrong with the plan; no model is loaded."""
+    return _chosen(read_questions(plan.questions), plan), _contenders(plan, bench)
+
+
+def _curves(plan: Plan, bench: Bench, progress: Callable[..., None]) -> tuple[CostCurve, dict[str, CostCurve]]:
+    """What passes cost: of the target, and by lane of the model that drafts for it."""
+
+    def curve(source: Source) -> CostCurve:
+        with bench.store.lease(source, plan.dtype, plan.device) as model:
+            return cost_curve(model, plan.curve, progress=progress, gate=bench.store.gate(model.target.device))
+
+    drafts: dict[str, CostCurve] = {}
+    for name, lane in _lanes(plan).items():
+        parts = _parts(lane, bench)
+        if "draft" in get_kind(lane.method).needs and parts.draft is not None:
+            drafts[name] = curve(parts.draft)
+    return curve(bench.catalog.source(plan.target, allow_local=bench.allow_local)), drafts
 
 
 def _chosen(questions: list[Question], plan: Plan) -> list[Question]:
@@ -124,22 +182,21 @@ def _chosen(questions: list[Question], plan: Plan) -> list[Question]:
     return chosen
 
 
-def _contenders(plan: Plan, store: ModelStore) -> list[Contender]:
-    texts = [text for lane in (BASELINE, *plan.lanes) for text in each_setting(lane)]
-    lanes = [parse_lane(text, plan) for text in dict.fromkeys(texts)]
-    catalog = load_catalog()
-    for _, lane in lanes:
-        method = get_kind(lane.method)
-        hybrid = "draft_heads" in method.needs
-        parts = catalog.parts(lane.target, lane.draft, lane.heads, lane.draft_heads, hybrid)
+def _contenders(plan: Plan, bench: Bench) -> list[Contender]:
+    lanes = _lanes(plan)
+    for lane in lanes.values():
+        method, parts = get_kind(lane.method), _parts(lane, bench)
         for need in sorted(method.needs):
             if getattr(parts, need) is None:
                 raise UserError(f"{method.title} {NEEDS[need]} {lane.target!r} comes without.")
-    found: list[Contender] = [OwnLane(name, lane, plan.run, store) for name, lane in lanes]
+    found: list[Contender] = [
+        OwnLane(name, lane, lane_run(name, plan), bench.open, bench.store) for name, lane in lanes.items()
+    ]
     if plan.reference:
-        parts = catalog.parts(plan.target, plan.draft)
+        store = bench.store
+        parts = bench.catalog.parts(plan.target, plan.draft, allow_local=bench.allow_local)
         found.append(Generate(PLAIN, plan.run, store, parts.target))
-        for lane in dict(lanes).values():
+        for lane in lanes.values():
             k = int(lane.settings.get("k", 0))
             if lane.method == "draft-model":
                 found.append(Generate(f"{ASSISTED} k={k}", plan.run, store, parts.target, parts.draft, k))
@@ -148,21 +205,43 @@ def _contenders(plan: Plan, store: ModelStore) -> list[Contender]:
     return found
 
 
-def each_setting(text: str) -> list[str]:
-    """The lanes of a sweep: "draft-model k=2|4" is "draft-model k=2" and "draft-model k=4"."""
-    method, *pairs = text.split() or [""]
-    choices = []
-    for pair in pairs:
-        name, equals, values = pair.partition("=")
-        choices.append([f"{name}{equals}{value}" for value in values.split("|")])
-    return [" ".join([method, *chosen]) for chosen in product(*choices)]
+def _lanes(plan: Plan) -> dict[str, LaneSpec]:
+    """The lanes of a plan by name: the baseline, also at every batch and temperature that a lane has, and what was
+    asked for."""
+    asked = [text for lane in plan.lanes for text in each_setting(lane)]
+    texts = dict.fromkeys([BASELINE, *(baseline_for(text, BASELINE) for text in asked), *asked])
+    return dict(parse_lane(text, plan) for text in texts)
+
+
+def _parts(lane: LaneSpec, bench: Bench) -> Parts:
+    """The models of a lane."""
+    hybrid = "draft_heads" in get_kind(lane.method).needs
+    return bench.catalog.parts(lane.target, lane.draft, lane.heads, lane.draft_heads, hybrid, bench.allow_local)
 
 
 def parse_lane(text: str, plan: Plan) -> tuple[str, LaneSpec]:
     """Name and lane of "method name=value ...". Raises UserError for what is no method or no setting of it."""
     method, *pairs = text.split() or [""]
-    settings = get_kind(method).check(parse_pairs(pairs))
+    given = parse_pairs(pairs)
+    given.pop("temperature", None)
+    settings = get_kind(method).check(given)
     return " ".join([method, *pairs]), LaneSpec(method, settings, plan.target, plan.draft, plan.heads, plan.draft_heads)
+
+
+def lane_run(text: str, plan: Plan) -> RunSpec:
+    """The runs of a lane, at its own temperature where it has one. Raises UserError for one that is no number."""
+    _, given = split_lane(text)
+    try:
+        run = replace(plan.run, temperature=float(given.get("temperature", plan.temperature)))
+    except ValueError as error:
+        raise UserError(f"The temperature of {text!r} is no number. Write it like temperature=0.7.") from error
+    _ = run.sampling  # raises for what cannot be sampled from
+    return run
+
+
+def _alike(contender: Contender) -> bool:
+    """Whether a lane answers as the baseline does: one sequence, at the plan's temperature."""
+    return baseline_for(contender.name, BASELINE) == BASELINE
 
 
 def _keeps_ids(contender: Contender) -> bool:
@@ -171,11 +250,7 @@ def _keeps_ids(contender: Contender) -> bool:
 
 def _claim(out: Path, plan: Plan) -> None:
     """Make the folder this plan's, or see that it already is."""
-    given = {
-        name: str(value)
-        for name, value in asdict(plan).items()
-        if name not in ("rounds", "lanes", "reference", "loops")
-    }
+    given = {name: str(value) for name, value in asdict(plan).items() if name not in LATER}
     note = out / "plan.json"
     try:
         out.mkdir(parents=True, exist_ok=True)

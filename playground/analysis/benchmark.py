@@ -7,17 +7,20 @@ benchmark goes on where it stopped, and reports are made of them alone (see repo
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Protocol
 
+from playground.analysis.memory import Memory, memory, watch
 from playground.analysis.questions import Question
 from playground.decoding.codec import decode_value
 from playground.errors import UserError
+from playground.methods import Method
 from playground.models.store import ModelStore
-from playground.run import LaneSpec, RunSpec, get_kind, open_run
+from playground.run import LaneSpec, Run, RunSpec, get_kind
 
 DRAFT = ("draft",)
 FORWARD = ("prefill", "forward")
@@ -30,7 +33,10 @@ class Answer:
 
     `seconds` is wall time, prefill and text included, warm-up and loading not. `passes` counts forwards of the target,
     the prefill's too. `accepted` is a histogram: how many steps accepted 0, 1, 2, ... tokens. `shares` splits the
-    engine's own time into draft, forward and other; it is empty where nobody knows.
+    engine's own time into draft, forward and other; it is empty where nobody knows. `rows` counts the passes of the
+    target after the prompt's by the tokens that they read, `draft_rows` those of a draft model. `phases` are the
+    engine's seconds: prefill, draft_prefill, draft, forward, other. `memory` is None where nobody knows. `beside` is
+    how many tokens the other sequences of a batch wrote; everything else is of the first sequence.
     """
 
     prompt_ids: list[int]
@@ -41,6 +47,11 @@ class Answer:
     accepted: list[int] = field(default_factory=list)
     drafted: int = 0
     shares: dict[str, float] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+    draft_rows: dict[int, int] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)
+    memory: Memory | None = None
+    beside: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,8 @@ class Sample:
 
     @property
     def tokens(self) -> int:
-        return sum(len(answer.output_ids) for answer in self.answers)
+        """All that were written, in a batch by all of its sequences."""
+        return sum(len(answer.output_ids) + answer.beside for answer in self.answers)
 
     @property
     def seconds(self) -> float:
@@ -74,24 +86,39 @@ class Contender(Protocol):
 
 
 class OwnLane:
-    """A method of the playground. `spec` is everything about the run but lane and prompt."""
+    """A method of the playground. `spec` is everything about the run but lane and prompt; `open_run` opens it.
 
-    def __init__(self, name: str, lane: LaneSpec, spec: RunSpec, store: ModelStore) -> None:
-        self.name, self.group, self._store = name, lane.method, store
-        self.promise = get_kind(lane.method).promise(lane.settings, spec.sampling.greedy)
+    `store` holds its models; without it nobody knows what memory an answer took.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        lane: LaneSpec,
+        spec: RunSpec,
+        open_run: Callable[[RunSpec], Run],
+        store: ModelStore | None = None,
+    ) -> None:
+        self.name, self.group, self._open, self._store = name, lane.method, open_run, store
+        kind = get_kind(lane.method)
+        self.promise, self._local = kind.promise(lane.settings, spec.sampling.greedy), isinstance(kind, Method)
         self._spec = replace(spec, lanes=(lane,))
 
     def answer(self, prompt: str, earlier: Sequence[str]) -> Answer:
-        with open_run(replace(self._spec, prompt=prompt, earlier=tuple(earlier)), self._store) as run:
+        with self._open(replace(self._spec, prompt=prompt, earlier=tuple(earlier))) as run:
             run.warm()
+            watch()
             began = perf_counter()
             for _ in run:
                 pass
             seconds = perf_counter() - began
             summary, steps = run.summary(0), run.trace.steps(0)
+            took = memory(self._store, run.local(0).sessions) if self._store and self._local else None
         phases = {name: sum(getattr(step.seconds, name) for step in steps) for name in (*DRAFT, *FORWARD, *OTHER)}
         whole = sum(phases.values())
         shares = {"draft": DRAFT, "forward": FORWARD, "other": OTHER}
+        drafting = [child for step in steps for child in step.children]
+        draft_prefill = sum(child.seconds.prefill for child in drafting)
         return Answer(
             prompt_ids=run.trace.lanes[0].prompt_ids,
             output_ids=summary.output_token_ids,
@@ -101,6 +128,17 @@ class OwnLane:
             accepted=summary.acceptance_histogram or [],  # a server that does not count
             drafted=summary.num_draft_tokens or 0,
             shares={name: sum(phases[phase] for phase in of) / whole for name, of in shares.items()} if whole else {},
+            rows=dict(Counter(step.rows for step in steps)),
+            draft_rows=dict(Counter(child.rows for child in drafting)),
+            phases={
+                "prefill": phases["prefill"],
+                "draft_prefill": draft_prefill,
+                "draft": phases["draft"] - draft_prefill,
+                "forward": phases["forward"],
+                "other": phases["acceptance"] + phases["bookkeeping"],
+            },
+            memory=took,
+            beside=sum(len(step.emitted) for _, step in run.trace.order if step.row),
         )
 
 
@@ -111,8 +149,11 @@ def run_benchmark(
     file: Path,
     progress: Callable[[str, float], None] = lambda message, fraction: None,
     hopeless: float = 0.0,
+    take: Callable[[Sample], None] = lambda sample: None,
 ) -> list[Sample]:
     """Every contender answers every question in every round; returns all samples, those already in `file` too.
+
+    `take` gets each of them as soon as it is there.
 
     For a question the contenders take turns one right after the other, each time another first, so that whatever else
     the machine does meets all alike. A contender whose tokens per second are below `hopeless` times those of the best
@@ -128,6 +169,8 @@ def run_benchmark(
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UserError(f"Two lanes are called {twice[0]}. Leave one out, or change its settings.")
     samples = read_samples(file) if file.exists() else []
+    for sample in samples:
+        take(sample)
     done = {(sample.lane, sample.round, sample.question) for sample in samples}
     wanted = rounds * len(questions) * len(names)
     with file.open("a", encoding="utf-8") as lines:
@@ -144,6 +187,7 @@ def run_benchmark(
             lines.write(json.dumps(asdict(sample)) + "\n")
             lines.flush()
             samples.append(sample)
+            take(sample)
             done.add((sample.lane, sample.round, sample.question))
     asked = {question.id for question in questions}
     return [one for one in samples if one.lane in names and one.round < rounds and one.question in asked]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import typer
@@ -30,8 +32,8 @@ def bench(
     lane: Annotated[
         list[str] | None,
         typer.Option(
-            help='A method with settings: "draft-model k=4", or a sweep: "draft-model k=2|4|8". Repeatable; '
-            "autoregressive always runs."
+            help='A method with settings: "draft-model k=4", or a sweep: "draft-model k=2|4|8"; temperature=0.7 is a '
+            "lane's own. Repeatable; autoregressive always runs."
         ),
     ] = None,
     models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
@@ -49,6 +51,9 @@ def bench(
     hopeless: Annotated[
         float, typer.Option(help="Stop a sweep's lanes that are slower than this share of its fastest after a round.")
     ] = 0.0,
+    curve: Annotated[
+        float, typer.Option(help="Seconds for what a pass costs, per model not measured before; 0: no prediction.")
+    ] = 10.0,
     max_new_tokens: Annotated[int, typer.Option(help="Most tokens per answer.")] = 128,
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Same seed, same answers.")] = 1,
@@ -76,6 +81,7 @@ def bench(
         turns=turns,
         loops=loops,
         hopeless=hopeless,
+        curve=curve,
         max_new_tokens=max_new_tokens,
         temperature=temperature,
         seed=seed,
@@ -83,7 +89,7 @@ def bench(
         dtype=dtype,
         device=device,
     )
-    print(measure(plan, out, _progress))
+    print(measure(plan, out, TimeLeft()))
 
 
 @app.command("batch-curve")
@@ -155,6 +161,54 @@ def measure_cost(
         _write(html, cost_figure(curves).to_html())
 
 
+QUESTIONS = Path(__file__).parents[2] / "assets" / "questions" / "built-in.jsonl"
+
+
+@app.command()
+def tune(
+    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
+    target: Annotated[str | None, typer.Option(help="Hub id, folder or GGUF file instead of the family's.")] = None,
+    draft: Annotated[str | None, typer.Option(help="Likewise, for the draft model.")] = None,
+    heads: Annotated[str | None, typer.Option(help="Medusa heads: hub id, folder or file.")] = None,
+    draft_heads: Annotated[str | None, typer.Option(help="Medusa heads of the draft model.")] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Tune this one only; repeatable.")] = None,
+    questions: Annotated[Path, typer.Option(help="JSON lines of question_id, category, turns.")] = QUESTIONS,
+    minutes: Annotated[float, typer.Option(help="How long to measure.")] = 3.0,
+    out: Annotated[Path, typer.Option(help="The settings file to write.")] = Path("settings.toml"),
+    max_new_tokens: Annotated[int, typer.Option(help="Most tokens per answer.")] = 64,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same answers.")] = 1,
+    chat: Annotated[bool | None, typer.Option("--chat/--no-chat", help="Use the chat template.")] = None,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+) -> None:
+    """Find the best settings per method for this machine and these questions; the page can start with them."""
+    from playground.analysis.bench import Bench, Plan
+    from playground.analysis.tuned import writable, write_tuned
+    from playground.analysis.tuner import to_markdown
+    from playground.analysis.tuner import tune as find_settings
+    from playground.models.store import ModelStore
+
+    plan = Plan(
+        questions=questions,
+        lanes=(),
+        target=target or models,
+        draft=draft,
+        heads=heads,
+        draft_heads=draft_heads,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        seed=seed,
+        chat=chat,
+        dtype=dtype,
+        device=device,
+    )
+    writable(out)
+    found = find_settings(plan, method or (), minutes, Bench(ModelStore(progress=_progress)), TimeLeft())
+    write_tuned(found.tuned, out)
+    print(to_markdown(found, out))
+
+
 @app.command()
 def advise(
     target: Annotated[float, typer.Option(help="Size of the model, in billions of parameters.")],
@@ -183,6 +237,30 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{file} cannot be written: {error.strerror}. Choose another file.") from error
+
+
+class TimeLeft:
+    """A progress line with the time left, reckoned from how fast the fraction has grown since the first call."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self.clock = clock
+        self.first: tuple[float, float] | None = None
+
+    def __call__(self, message: str, fraction: float | None = None) -> None:
+        _progress(message + self.left(fraction), fraction)
+
+    def left(self, fraction: float | None) -> str:
+        """ ", about 3 min left", or nothing where that cannot be told yet."""
+        if fraction is None:
+            return ""
+        now = self.clock()
+        if self.first is None:
+            self.first = now, fraction
+        began, done = self.first
+        if fraction <= done:
+            return ""
+        seconds = (now - began) * (1 - fraction) / (fraction - done)
+        return f", about {seconds / 60:.0f} min left," if seconds >= 90 else f", about {seconds:.0f} s left,"
 
 
 def _progress(message: str, fraction: float | None = None) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 import plotly.graph_objects as go
 
 from playground.analysis.cost_curve import KNEE, CostCurve
+
+BUSY = 0.2  # a median so far above the least of the same passes tells of other work on the machine
+COLOURS = ("#2563eb", "#c2410c", "#047857", "#7c3aed")
 
 DEFINITIONS = f"""\
 Each time is the median over repeats of one pass of the target, all logits included, drafting and bookkeeping not; x is
@@ -49,15 +53,20 @@ def cost_sentences(curve: CostCurve) -> list[str]:
     told = (
         f"Knee: a pass over {knee:.0f} tokens costs {KNEE:g} times a pass over one."
         if knee is not None
-        else f"No knee: a pass over {max(curve.at(curve.contexts[0]))} tokens costs less than {KNEE:g} times one over one."
+        else f"No knee: a pass over {max(curve.at(curve.contexts[0]))} tokens costs less than {KNEE:g} of one."
     )
     limit = (
         f"Memory limit: {curve.weight_bytes / 1e6:.0f} MB of weights at {curve.bandwidth / 1e9:.1f} GB/s take "
         f"{1000 * curve.limit:.2f} ms; a pass over one token takes {1000 * one:.2f} ms, "
     )
-    if one < curve.limit:
-        return [told, limit + "less than that: the weights come from the processor's cache."]
-    return [told, limit + f"{one / curve.limit:.1f} times as long."]
+    limit += (
+        f"{one / curve.limit:.1f} times as long."
+        if one >= curve.limit
+        else "less than that: the weights come from the processor's cache."
+    )
+    above = median(point.seconds / point.least for point in curve.points) - 1
+    busy = f"The machine was busy: passes typically took {above:.0%} longer than the fastest of them. Measure again."
+    return [told, limit, *([busy] if above > BUSY else [])]
 
 
 def cost_figure(curves: Sequence[CostCurve]) -> go.Figure:
@@ -105,6 +114,3 @@ def cost_figure(curves: Sequence[CostCurve]) -> go.Figure:
         legend={"orientation": "h", "y": -0.2},
     )
     return figure
-
-
-COLOURS = ("#2563eb", "#c2410c", "#047857", "#7c3aed")

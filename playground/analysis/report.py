@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from statistics import fmean, median
@@ -11,6 +11,8 @@ import plotly.graph_objects as go
 
 from playground.analysis.benchmark import Answer, Sample
 from playground.analysis.divergence import Divergence, compare
+from playground.analysis.lane_text import baseline_for
+from playground.analysis.section import Section, html_row, markdown_row
 from playground.decoding.codec import JSON
 from playground.decoding.target import TargetModel
 
@@ -23,7 +25,10 @@ over questions, median of the rounds. speed-up: ratio of two lanes' tokens/s wit
 and from the smallest to the largest of them: of n rounds these hold the median with probability 1 - 2^(1-n).
 tokens/pass: tokens over forwards of the target, the prefill's counted. acceptance length: 1 + accepted / steps that
 proposed something. acceptance rate: accepted / proposed. by position: of the steps that proposed something, the share
-that accepted at least 1, 2, ... tokens. draft, forward, other: shares of the engine's own time. identity: answers that
+that accepted at least 1, 2, ... tokens. draft, forward, other: shares of the engine's own time. MB: weights of the
+models that a lane uses and the key-value caches that it reserved, at its largest answer; on a GPU the most that torch
+had allocated meanwhile, other lanes' weights taken off. A lane with a batch or a temperature of its own is compared
+with the baseline at the same, and its tokens/s are those of all sequences together. identity: answers that
 are id for id those of the autoregressive lane; ties are answers that part where the target's two best tokens lie
 closer than its rounding; differ: anything else. A machine is called noisy where an interval is wider than
 ±{STEADY:.0%}."""
@@ -58,6 +63,7 @@ class Row:
     by_position: list[float]
     shares: dict[str, float]
     identity: dict[str, int] = field(default_factory=dict)
+    memory: int | None = None
 
 
 Verdicts = Mapping[tuple[str, str, int], str]
@@ -98,14 +104,23 @@ def _row(
         category=category,
         questions=len(questions),
         tokens_per_second=median(rates[lane].values()),
-        speedups={base: _speedup(rates[lane], rates[base]) for base in baselines if base != lane},
+        speedups={
+            base: _speedup(rates[lane], rates[_partner(lane, base, rates)]) for base in baselines if base != lane
+        },
         tokens_per_pass=sum(len(answer.output_ids) for answer in answers) / passes if passes else 0.0,
         acceptance_length=1 + accepted / steps if steps else None,
         acceptance_rate=accepted / drafted if drafted else None,
         by_position=[sum(histogram[at:]) / steps for at in range(1, len(histogram))],
         shares={name: _share(told, name) for name in (told[0].shares if told else ())},
         identity={verdict: found.count(verdict) for verdict in dict.fromkeys(found)},
+        memory=max((answer.memory.peak for answer in answers if answer.memory), default=None),
     )
+
+
+def _partner(lane: str, base: str, lanes: Collection[str]) -> str:
+    """Who `lane` is compared with: `base`, at its own batch and temperature where that was measured."""
+    own = baseline_for(lane, base)
+    return base if own == lane or own not in lanes else own
 
 
 def _rates(samples: Sequence[Sample]) -> dict[int, float]:
@@ -185,7 +200,7 @@ def noise(rows: Sequence[Row]) -> str | None:
     return f"The machine was noisy: a speed-up varied by ±{widest:.0%} between rounds, more than ±{STEADY:.0%}."
 
 
-HEAD = ("tokens/s", "tokens/pass", "acceptance length", "acceptance rate", "by position", "draft/forward/other")
+HEAD = ("tokens/s", "tokens/pass", "acceptance length", "acceptance rate", "by position", "draft/forward/other", "MB")
 
 
 def cells(row: Row, baselines: Sequence[str]) -> list[str]:
@@ -207,6 +222,7 @@ def cells(row: Row, baselines: Sequence[str]) -> list[str]:
         optional(row.acceptance_rate, ".0%"),
         " ".join(f"{rate:.2f}".lstrip("0") for rate in row.by_position[:8]),
         "/".join(f"{100 * share:.0f}" for share in row.shares.values()),
+        optional(row.memory and row.memory / 1e6, ".0f"),
         ", ".join(f"{count} {verdict}" for verdict, count in row.identity.items()),
     ]
 
@@ -216,12 +232,15 @@ def header(baselines: Sequence[str]) -> list[str]:
     return ["lane", HEAD[0], *(f"x {base}" for base in baselines), *HEAD[1:], "identity"]
 
 
-def to_json(rows: Sequence[Row], facts: Mapping[str, str]) -> dict[str, JSON]:
-    """The report as data."""
-    return {"facts": dict(facts), "rows": [asdict(row) for row in rows], "definitions": DEFINITIONS}
+def to_json(rows: Sequence[Row], facts: Mapping[str, str], sections: Sequence[Section] = ()) -> dict[str, JSON]:
+    """The report as data; a section's is under its key."""
+    given: dict[str, JSON] = {"facts": dict(facts), "rows": [asdict(row) for row in rows], "definitions": DEFINITIONS}
+    return given | {section.key: section.data for section in sections}
 
 
-def to_markdown(rows: Sequence[Row], baselines: Sequence[str], facts: Mapping[str, str]) -> str:
+def to_markdown(
+    rows: Sequence[Row], baselines: Sequence[str], facts: Mapping[str, str], sections: Sequence[Section] = ()
+) -> str:
     """The report as text."""
     parts = ["# Benchmark", *(f"- {name}: {value}" for name, value in facts.items())]
     for category, table in _tables(rows):
@@ -230,24 +249,26 @@ def to_markdown(rows: Sequence[Row], baselines: Sequence[str], facts: Mapping[st
             "",
             f"## {category} ({table[0].questions} questions)",
             "",
-            _line(titles),
-            _line(["---"] * len(titles)),
+            markdown_row(titles),
+            markdown_row(["---"] * len(titles)),
         ]
-        parts += [_line(cells(row, baselines)) for row in table]
-    parts += ["", *_told(rows, baselines), "", DEFINITIONS]
+        parts += [markdown_row(cells(row, baselines)) for row in table]
+    parts += ["", *_told(rows, baselines), "", DEFINITIONS, *(section.markdown() for section in sections)]
     return "\n".join(parts) + "\n"
 
 
-def to_html(rows: Sequence[Row], baselines: Sequence[str], facts: Mapping[str, str]) -> str:
+def to_html(
+    rows: Sequence[Row], baselines: Sequence[str], facts: Mapping[str, str], sections: Sequence[Section] = ()
+) -> str:
     """The report as one page that needs nothing else: Plotly is inside."""
     parts = [f"<li>{escape(name)}: {escape(value)}</li>" for name, value in facts.items()]
     body = [f"<h1>Benchmark</h1><ul>{''.join(parts)}</ul>", figure(rows, baselines).to_html(full_html=False)]
     for category, table in _tables(rows):
-        titles = "".join(f"<th>{escape(title)}</th>" for title in header(baselines))
-        lines = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells(row, baselines))}</tr>" for row in table]
+        lines = [html_row(header(baselines), "th"), *(html_row(cells(row, baselines), "td") for row in table)]
         body.append(f"<h2>{escape(category)} ({table[0].questions} questions)</h2>")
-        body.append(f"<table><tr>{titles}</tr>{''.join(lines)}</table>")
+        body.append(f"<table>{''.join(lines)}</table>")
     body += [f"<p>{escape(told)}</p>" for told in (*_told(rows, baselines), DEFINITIONS)]
+    body += [section.html() for section in sections]
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Benchmark</title><style>'
         "body{font:15px/1.5 system-ui,sans-serif;margin:32px;max-width:1200px}table{border-collapse:collapse}"
@@ -290,7 +311,3 @@ def _told(rows: Sequence[Row], baselines: Sequence[str]) -> list[str]:
 
 def _tables(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return [(name, [row for row in rows if row.category == name]) for name in dict.fromkeys(r.category for r in rows)]
-
-
-def _line(row: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"

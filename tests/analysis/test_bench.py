@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from playground.analysis.bench import Plan, each_setting, measure, parse_lane
+from playground.analysis.bench import Plan, lane_run, measure, parse_lane
 from playground.analysis.benchmark import read_samples
+from playground.analysis.lane_text import baseline_for, each_setting, split_lane
 from playground.decoding.trace import summarize
 from playground.errors import UserError
 from playground.models.store import ModelStore
@@ -32,6 +33,7 @@ def plan(tmp_path: Path) -> Plan:
 def test_the_report_says_what_the_runs_did(plan: Plan, tmp_path: Path) -> None:
     out = tmp_path / "out"
     told = measure(plan, out)
+    assert "Predicted and measured" not in told
     assert (out / "report.md").read_text() == told
     assert (out / "report.html").read_text().count("<table>") == 3
     rows = {(row["lane"], row["category"]): row for row in json.loads((out / "report.json").read_text())["rows"]}
@@ -108,3 +110,43 @@ def test_a_sweep_is_a_lane_per_setting() -> None:
     assert each_setting("autoregressive") == ["autoregressive"]
     assert each_setting("medusa tree=[[0],[0,0]]") == ["medusa tree=[[0],[0,0]]"]
     assert each_setting("draft-model k") == ["draft-model k"]
+
+
+def test_a_batch_and_a_temperature_are_compared_with_plain_decoding_at_the_same(plan: Plan) -> None:
+    assert baseline_for("medusa tree=auto temperature=0.7 batch=2", "autoregressive") == (
+        "autoregressive batch=2 temperature=0.7"
+    )
+    assert split_lane("medusa tree=auto") == ("medusa", {"tree": "auto"})
+    assert lane_run("draft-model temperature=0.7", plan).temperature == 0.7
+    assert lane_run("draft-model k=2", plan).temperature == 0.0
+    with pytest.raises(UserError, match="no number"):
+        lane_run("draft-model temperature=hot", plan)
+    _, lane = parse_lane("draft-model k=2 temperature=0.7", plan)
+    assert lane.settings["k"] == 2
+
+
+def test_a_sweep_with_a_prediction_is_in_all_three_reports(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECPLAY_CACHE", str(tmp_path / "cache"))
+    out = tmp_path / "out"
+    lanes = ("draft-model k=2|4", "prompt-lookup batch=2", "prompt-lookup temperature=1")
+    told = measure(replace(plan, lanes=lanes, reference=False, rounds=1, max_new_tokens=8, curve=0.01), out)
+    assert "## Settings" in told
+    assert "draft-model, a lower k (2 instead of 4) accepted" in told
+    assert "## Predicted and measured" in told
+    report = json.loads((out / "report.json").read_text())
+    assert {one["lane"] for one in report["speed_model"]["predictions"]} == {
+        "draft-model k=2",
+        "draft-model k=4",
+        "prompt-lookup temperature=1",
+    }
+    assert [one["method"] for one in report["sweeps"]] == ["draft-model", "prompt-lookup"]
+    rows = {row["lane"]: row for row in report["rows"] if row["category"] == "overall"}
+    assert rows["prompt-lookup batch=2"]["identity"] == {}, "another sequence beside it: not compared id for id"
+    assert rows["draft-model k=2"]["identity"] == {"same": 3}
+    assert all(row["memory"] > 0 for row in rows.values())
+    assert set(rows) >= {"autoregressive batch=2", "autoregressive temperature=1"}
+    batch = next(one for one in read_samples(out / "samples.jsonl") if one.lane == "prompt-lookup batch=2")
+    assert batch.tokens == 16 * len(batch.answers)
+    assert (out / "report.html").read_text().count("Plotly.newPlot") >= 5

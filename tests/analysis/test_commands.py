@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from playground.analysis.commands import TimeLeft
 from playground.cli import app
 from playground.errors import UserError
 
@@ -18,6 +19,7 @@ def test_bench_writes_its_report(tmp_path: Path) -> None:
     questions.write_text('{"question_id": 1, "category": "story", "turns": ["Once upon a time"]}\n')
     out = tmp_path / "out"
     options = ["--questions", str(questions), "--out", str(out), "--lane", "prompt-lookup k=3", "--rounds", "1"]
+    options += ["--curve", "0"]
     done = RUN.invoke(app, ["bench", *options, "--max-new-tokens", "6"])
     assert done.exception is None
     assert "| prompt-lookup k=3 |" in done.stdout
@@ -46,6 +48,12 @@ def test_advice_without_a_measurement() -> None:
         (["advise", "--target", "0"], "billions of parameters"),
         (["advise", "--target", "7", "--measured", "/no/such/file"], r"report\.json"),
         (["batch-curve", "--sizes", "1,x"], "whole numbers"),
+        (["cost-curve", "--seconds", "0"], "--seconds is 0"),
+        (["cost-curve", "--models", "smollm2-135m", "--draft"], "comes without a draft model"),
+        (["cost-curve", "--models", "/no/such/model"], "no/such/model"),
+        (["tune", "--questions", "/no/such/file"], "cannot be read"),
+        (["tune", "--minutes", "0"], "The time is 0 minutes"),
+        (["tune", "--out", "/no/such/folder/settings.toml"], "cannot be written"),
     ],
 )
 def test_mistakes_are_sentences(typed: list[str], says: str) -> None:
@@ -53,3 +61,21 @@ def test_mistakes_are_sentences(typed: list[str], says: str) -> None:
     assert isinstance(done.exception, UserError)
     with pytest.raises(UserError, match=says):
         raise done.exception
+
+
+def test_cost_curve_prints_a_table_and_writes_a_chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECPLAY_CACHE", str(tmp_path / "cache"))
+    chart = tmp_path / "chart.html"
+    done = RUN.invoke(app, ["cost-curve", "--draft", "--seconds", "0.01", "--html", str(chart)])
+    assert done.exception is None
+    assert done.stdout.count("Memory limit:") == 2
+    assert "Plotly.newPlot" in chart.read_text()
+
+
+def test_the_time_left_follows_the_pace_since_the_start() -> None:
+    times = iter((100.0, 110.0, 400.0))
+    clock = TimeLeft(lambda: next(times))
+    assert clock.left(None) == ""
+    assert clock.left(0.5) == "", "a benchmark that goes on: nothing is known of its pace yet"
+    assert clock.left(0.6) == ", about 40 s left,"
+    assert clock.left(0.8) == ", about 5 min left,"

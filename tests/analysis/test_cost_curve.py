@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -112,6 +113,13 @@ def test_the_limit_is_the_weights_over_the_bandwidth_and_a_cache_may_beat_it() -
     assert "processor's cache" in cost_sentences(cached)[1]
     assert "No knee" in cost_sentences(cached)[0]
     assert read_bandwidth(torch.device("cpu"), 1 << 20) > 0
+
+
+def test_a_machine_that_was_busy_is_told() -> None:
+    calm = made({(10, 1): 1.0, (10, 4): 2.0})
+    wild = replace(calm, points=[replace(point, least=point.seconds / 1.5) for point in calm.points])
+    assert not [told for told in cost_sentences(calm) if "busy" in told]
+    assert "50% longer" in cost_sentences(wild)[2]
 
 
 def test_table_and_figure_show_every_point() -> None:

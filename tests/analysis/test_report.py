@@ -7,7 +7,8 @@ import json
 import pytest
 
 from playground.analysis.benchmark import Answer, Sample
-from playground.analysis.report import explain, judge, make_rows, noise, to_html, to_json, to_markdown
+from playground.analysis.memory import Memory
+from playground.analysis.report import cells, explain, header, judge, make_rows, noise, to_html, to_json, to_markdown
 from playground.decoding.executor import Executor
 from playground.decoding.session import Session, decode
 from playground.drafters.autoregressive import Autoregressive
@@ -49,6 +50,30 @@ def test_acceptance_is_pooled_over_steps() -> None:
     assert row.acceptance_rate == 0.4
     assert row.by_position == [0.5, 0.5]
     assert row.shares == pytest.approx({"draft": 0.35, "forward": 0.55, "other": 0.1})
+
+
+def test_a_lane_s_own_batch_or_temperature_is_compared_with_the_baseline_at_the_same() -> None:
+    samples = [
+        sample("plain", 1.0),
+        sample("plain batch=2", 0.5),
+        sample("m batch=2", 0.25),
+        sample("m temperature=1", 0.25),
+    ]
+    over = {row.lane: row.speedups.get("plain") for row in make_rows(samples, ["plain"])}
+    assert over["plain"] is None
+    assert {lane: found.median for lane, found in over.items() if found} == {
+        "plain batch=2": 2.0,
+        "m batch=2": 2.0,
+        "m temperature=1": 4.0,
+    }
+
+
+def test_memory_is_the_largest_answer_s_and_unknown_where_nobody_told() -> None:
+    samples = [sample("m", 1.0, memory=Memory(5_000_000, cache)) for cache in (1_000_000, 3_000_000)]
+    known, unknown = make_rows([*samples, sample("other", 1.0)], [])
+    assert (known.memory, unknown.memory) == (8_000_000, None)
+    assert dict(zip(header([]), cells(known, []), strict=True))["MB"] == "8"
+    assert Memory(5, 3, 9).peak == 9
 
 
 def test_categories_have_rows_of_their_own() -> None:

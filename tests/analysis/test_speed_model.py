@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playground.analysis.speed_model import best_k, chain_speedup, chain_tokens, lookahead_tokens
+from playground.analysis.speed_model import (
+    alpha_for,
+    best_k,
+    chain_speedup,
+    chain_tokens,
+    lookahead_tokens,
+    tree_tokens,
+)
 
 
 @given(st.floats(0, 1), st.integers(1, 6))
@@ -52,3 +59,22 @@ def test_lookahead_s_tokens_are_what_drawing_gives() -> None:
         total += max(runs) + 1
     expected = (every - 1 + total / hits) / every
     assert lookahead_tokens(alpha, ngram, guesses, every) == pytest.approx(expected, abs=0.01)
+
+
+def test_a_tree_s_tokens_are_the_best_nodes_values() -> None:
+    alpha, ranks = 0.6, range(12)
+    chance = [alpha * (1 - alpha) ** rank for rank in ranks]
+    values = (
+        list(chance)
+        + [a * b for a in chance for b in chance]
+        + [a * b * c for a in chance for b in chance for c in chance]
+    )
+    best = sorted(values, reverse=True)
+    for nodes in (1, 4, 9):
+        assert tree_tokens(alpha, nodes, depth=3) == pytest.approx(1 + sum(best[:nodes]))
+    assert tree_tokens(1.0, 3, depth=5) == 4.0
+
+
+@given(st.floats(0.01, 0.99), st.integers(1, 6))
+def test_the_alpha_of_a_number_of_tokens_gives_them(alpha: float, k: int) -> None:
+    assert alpha_for(chain_tokens(alpha, k), lambda one: chain_tokens(one, k)) == pytest.approx(alpha, abs=1e-6)
