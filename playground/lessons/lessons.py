@@ -20,6 +20,7 @@ from playground.decoding.codec import JSON, decode_value
 from playground.errors import UserError
 from playground.lessons.numbers import Token, evaluate, find_step, lane_numbers, lane_pieces, position, step_numbers
 from playground.lessons.recordings import FOLDER, Recording, read_recordings, recorded, trace_path
+from playground.lessons.writing import LANGUAGES, Language
 
 ORDER = ("why-fast", "acceptance", "length", "medusa", "lookahead", "no-help", "myths")
 NUMBER = re.compile(r"\b[a-z]\w*\.\w+\b")
@@ -71,7 +72,7 @@ def fill_lessons(language: str = "en", folder: Path = FOLDER) -> list[dict[str, 
         steps: list[JSON] = []
         for step in lesson.steps:
             with suppress(UserError):
-                steps.append(fill_step(step, recordings, folder))
+                steps.append(fill_step(step, recordings, folder, LANGUAGES[language]))
         if steps:
             lessons.append({"id": name, "title": lesson.title, "summary": lesson.summary, "steps": steps})
     return lessons
@@ -91,7 +92,9 @@ def broken_claims(language: str = "en", folder: Path = FOLDER) -> list[str]:
     return broken
 
 
-def fill_step(step: LessonStep, recordings: dict[str, Recording], folder: Path = FOLDER) -> dict[str, JSON]:
+def fill_step(
+    step: LessonStep, recordings: dict[str, Recording], folder: Path = FOLDER, language: Language = LANGUAGES["en"]
+) -> dict[str, JSON]:
     """A step with its place, its text and its claims worked out. Raises UserError where its recording has no such."""
     if step.recording not in recordings:
         raise UserError(f"A lesson names the recording {step.recording!r}, which is not among the recorded ones.")
@@ -109,12 +112,12 @@ def fill_step(step: LessonStep, recordings: dict[str, Recording], folder: Path =
         "view": step.view,
         "room": step.room,
         "predict": step.predict,
-        "text": [_fill(paragraph, names) for paragraph in re.split(r"\n\s*\n", step.text.strip())],
-        "claims": [_claim(words, holds, names) for words, holds in step.claims],
+        "text": [_fill(paragraph, names, language) for paragraph in re.split(r"\n\s*\n", step.text.strip())],
+        "claims": [_claim(words, holds, names, language) for words, holds in step.claims],
     }
 
 
-def _fill(text: str, names: dict[str, SimpleNamespace]) -> JSON:
+def _fill(text: str, names: dict[str, SimpleNamespace], language: Language) -> JSON:
     """`text` as parts, every `{name}` replaced; tokens stay apart, so that the page can mark them."""
     parts: list[JSON] = []
     for literal, name, form, _ in Formatter().parse(" ".join(text.split())):
@@ -123,15 +126,15 @@ def _fill(text: str, names: dict[str, SimpleNamespace]) -> JSON:
         if name is None:
             continue
         value = _look_up(name, names)
-        parts.append({"token": str(value), "status": value.status} if isinstance(value, Token) else _show(value, form))
+        parts.append(
+            {"token": str(value), "status": value.status} if isinstance(value, Token) else language.number(value, form)
+        )
     return parts
 
 
-def _claim(words: str, holds: str, names: dict[str, SimpleNamespace]) -> JSON:
+def _claim(words: str, holds: str, names: dict[str, SimpleNamespace], language: Language) -> JSON:
     """A claim with its numbers put in: what is claimed, the comparison, and whether it holds."""
-    shown = NUMBER.sub(lambda found: _show(_look_up(found[0], names), ""), holds)
-    for written, read in (("==", "="), (">=", "≥"), ("<=", "≤"), ("*", "×")):
-        shown = shown.replace(written, read)
+    shown = language.comparison(NUMBER.sub(lambda found: language.number(_look_up(found[0], names)), holds))
     return {"words": words, "shown": shown, "holds": evaluate(holds, names)}
 
 
@@ -140,14 +143,3 @@ def _look_up(name: str, names: dict[str, SimpleNamespace]) -> object:
     if owner not in names or not hasattr(names[owner], number):
         raise UserError(f"A lesson asks for {name!r}, which its recording does not have.")
     return getattr(names[owner], number)
-
-
-def _show(value: object, form: str | None) -> str:
-    """A number as text: by its format, or whole numbers as they are and others to three digits."""
-    if form:
-        return format(value, form)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-    return str(value)

@@ -16,17 +16,23 @@ from playground.settings import LaneKind
 BROWSER = Path(__file__).parent / "browser"
 ASSETS = Path(__file__).parents[2] / "assets"
 MOST_LANES = 4  # that the page shows side by side
+SHARED = ("words", "phrases")  # modules that stand in the page's head with all they import
 PLOTLY = ASSETS / "plotly" / "plotly-cartesian.min.js"
 
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from '\./(\w+)\.js';$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
 
-def bundle(entry: str) -> str:
-    """One script out of the ES module `entry`.js and all it imports: what gr.HTML's js_on_load takes.
+def bundle(*entries: str) -> str:
+    """One script out of the ES modules `entries`.js and all they import.
 
     Every module becomes a function that returns its exports, so names stay as private as they are in modules.
     """
+    return "\n".join(_modules(*entries).values())
+
+
+def _modules(*entries: str) -> dict[str, str]:
+    """The modules by name, each after those it imports."""
     done: dict[str, str] = {}
 
     def add(name: str) -> None:
@@ -39,13 +45,20 @@ def bundle(entry: str) -> str:
         body = _EXPORT.sub(r"\1", local)
         done[name] = f"const module_{name} = (() => {{\n{body}\nreturn {{ {exports} }};\n}})();"
 
-    add(entry)
-    return "\n".join(done.values())
+    for entry in entries:
+        if entry not in done:
+            add(entry)
+    return done
 
 
 def stylesheet() -> str:
     """All styles of the page, for its head."""
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted(BROWSER.glob("*.css")))
+
+
+def head() -> str:
+    """What the page's head holds: all styles, and the words in every language, which all components share."""
+    return f"<style>{stylesheet()}</style><script>{bundle(*SHARED)}</script>"
 
 
 def make_stage(value: str | None, player: Callable[..., tuple[str, str]]) -> gr.HTML:
@@ -71,8 +84,18 @@ def make_train(variants: Iterable[str], most_heads: int) -> gr.HTML:
     return _component("train", None, variants=list(variants), most_heads=most_heads)
 
 
-def make_lessons(lessons: list[dict[str, JSON]], traces: Path) -> gr.HTML:
-    """The lessons, drawn beside the stage; `traces` is the folder of their recorded runs."""
+def make_measure(limits: dict[str, JSON], server_functions: list[Callable[..., Any]]) -> gr.HTML:
+    """The room in which lanes are measured. Its value is a message of measure.py, as JSON."""
+    return _component("measure", None, limits=limits, server_functions=server_functions)
+
+
+def make_advise() -> gr.HTML:
+    """The room that says which method to use. Its value is a message of advise.py, as JSON."""
+    return _component("advise", None)
+
+
+def make_lessons(lessons: dict[str, list[dict[str, JSON]]], traces: Path) -> gr.HTML:
+    """The lessons by language, drawn beside the stage; `traces` is the folder of their recorded runs."""
     return _component("lessons", "", lessons=lessons, traces=f"gradio_api/file={traces}")
 
 
@@ -89,11 +112,17 @@ def _component(name: str, value: object, **props: Any) -> gr.HTML:
     return gr.HTML(
         value,
         html_template=(BROWSER / f"{name}.html").read_text(encoding="utf-8"),
-        js_on_load=f"{bundle(name)}\nmodule_{name}.mount(element, props, watch, server, trigger);",
+        js_on_load=f"{_script(name)}\nmodule_{name}.mount(element, props, watch, server, trigger);",
         apply_default_css=False,
         elem_id=name.replace("_", "-"),
         **props,
     )
+
+
+def _script(name: str) -> str:
+    """What gr.HTML's js_on_load takes for `name`.js: its modules, but for those in the page's head."""
+    shared = _modules(*SHARED)
+    return "\n".join(text for module, text in _modules(name).items() if module not in shared)
 
 
 def describe(kind: LaneKind) -> dict[str, Any]:

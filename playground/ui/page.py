@@ -13,6 +13,7 @@ import gradio as gr
 from playground.errors import UserError
 from playground.lessons.lessons import fill_lessons
 from playground.lessons.recordings import FOLDER as LESSONS
+from playground.lessons.writing import LANGUAGES
 from playground.models.catalog import load_catalog
 from playground.models.drafts import find_drafts
 from playground.models.store import ModelStore
@@ -20,7 +21,7 @@ from playground.run import open_run
 from playground.training.workshop import Workshop
 from playground.ui import wire
 from playground.ui.api import Page, add_api
-from playground.ui.components import ASSETS, PLOTLY, make_header, make_lessons, make_proof, make_stage, stylesheet
+from playground.ui.components import ASSETS, PLOTLY, head, make_header, make_lessons, make_proof, make_stage
 from playground.ui.deploy_panel import FOLLOW, make_deploy_panel
 from playground.ui.fetching import fetch
 from playground.ui.form import make_form, run_spec
@@ -58,7 +59,7 @@ def serve(page: gr.Blocks, host: str | None = None, port: int | None = None, wai
             server_port=port,
             prevent_thread_lock=not wait,
             theme=theme(),
-            head=f"<style>{stylesheet()}</style>",
+            head=head(),
             allowed_paths=[str(PLOTLY), str(LESSONS / "traces")],
             max_file_size=LARGEST_TRACE,
             footer_links=[],
@@ -142,7 +143,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         with gr.Row(elem_id="desk"):
             with gr.Column(elem_id="controls", scale=0, min_width=320):
                 form = make_form(catalog, allow_local)
-            make_lessons(fill_lessons(), LESSONS / "traces")
+            make_lessons({language: fill_lessons(language) for language in LANGUAGES}, LESSONS / "traces")
             with gr.Column(elem_id="stage-column", scale=1, min_width=0):
                 stage = make_stage(recorded(first_trace) if first_trace.exists() else None, player)
                 proof = make_proof()

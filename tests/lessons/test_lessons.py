@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from playground.errors import UserError
 from playground.lessons.lessons import ORDER, LessonStep, broken_claims, fill_lessons, fill_step, read_lessons
 from playground.lessons.numbers import evaluate, find_step, lane_numbers, lane_pieces, position, step_numbers
 from playground.lessons.recordings import FOLDER, RecordedLane, Recording, read_recordings, recorded, trace_path
+from playground.lessons.writing import LANGUAGES
 from playground.methods import METHODS
 from tests.ui import traces
 
@@ -31,6 +33,38 @@ def test_every_lesson_is_filled_in_and_every_step_has_a_claim():
             text = "".join(str(part) for paragraph in step["text"] for part in paragraph)
             assert "{" not in re.sub(r"\{'token'[^}]*\}", "", text)
             assert step["claims"]
+
+
+@pytest.mark.parametrize("language", [name for name in LANGUAGES if name != "en"])
+def test_every_language_tells_the_same_lessons(language):
+    """Only titles, summaries, texts and the words of claims differ; places, numbers and comparisons do not."""
+    assert {path.stem for path in (FOLDER / language).iterdir()} == set(ORDER)
+    told = read_lessons(language)
+    for name, lesson in read_lessons().items():
+        other = told[name]
+        assert other.title
+        assert other.summary != lesson.summary
+        for step, translated in zip(lesson.steps, other.steps, strict=True):
+            assert replace(translated, text=step.text, claims=step.claims) == step
+            assert [holds for _, holds in translated.claims] == [holds for _, holds in step.claims]
+            assert all(words for words, _ in translated.claims)
+            for part in (r"\{[^}]*\}", r"\n\s*\n", r"\*"):  # numbers, paragraphs, stressed words
+                assert sorted(re.findall(part, translated.text)) == sorted(re.findall(part, step.text)), translated.text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_is_filled_in_with_the_same_runs(language):
+    shown, english = fill_lessons(language), fill_lessons()
+    places = [[(step["recording"], step["head"]) for step in lesson["steps"]] for lesson in english]
+    assert [[(step["recording"], step["head"]) for step in lesson["steps"]] for lesson in shown] == places
+
+
+def test_numbers_are_written_as_each_language_writes_them():
+    portuguese, chinese = LANGUAGES["pt-BR"], LANGUAGES["zh-CN"]
+    assert [portuguese.number(value) for value in (0.25, 1234.5, 7, True)] == ["0,25", "1234", "7", "sim"]
+    assert portuguese.number(0.5, ".2f") == "0,50"
+    assert portuguese.comparison("1.2 >= 0.8 and no") == "1,2 ≥ 0,8 e no"
+    assert (chinese.number(0.25), chinese.number(False)) == ("0.25", "否")
 
 
 def test_numbers_are_measured_not_written():

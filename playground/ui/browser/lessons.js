@@ -3,20 +3,22 @@
 // A lesson is open while the visitor is in the room of lessons. `?lesson=NAME&step=N` opens one.
 
 import { chip, h } from './dom.js';
+import { language } from './languages.js';
 import { fileMessage } from './log.js';
 import { word } from './words.js';
 
 const TYPING = 'input:not([type=range]), textarea, select, [contenteditable]';
 
-// `props`: the lessons with their numbers filled in, and the address of the folder of their traces.
+// `props`: the lessons of every language with their numbers filled in, and the address of the folder of their traces.
 export function mount(element, props) {
   const box = element.querySelector('.lessons');
+  const lessons = props.lessons[language];
   const traces = new Map();
-  let place = asked(props.lessons, new URLSearchParams(window.location.search));
+  let place = asked(lessons, new URLSearchParams(window.location.search));
   let open = false;
 
   const tell = (detail) => window.dispatchEvent(new CustomEvent('stage', { detail }));
-  const lessonAt = ({ lesson }) => props.lessons[lesson];
+  const lessonAt = ({ lesson }) => lessons[lesson];
 
   // ---- moving ------------------------------------------------------------------------------------------------------
 
@@ -45,7 +47,7 @@ export function mount(element, props) {
     const step = place.step + steps;
     const next = place.lesson + Math.sign(steps);
     if (step >= 0 && step < lessonAt(place).steps.length) go({ ...place, step });
-    else if (steps > 0) go(next < props.lessons.length ? { lesson: next, step: 0 } : null);
+    else if (steps > 0) go(next < lessons.length ? { lesson: next, step: 0 } : null);
   }
 
   // A step that asks for a prediction keeps all but its first paragraph until the stage has shown what happened.
@@ -99,7 +101,7 @@ export function mount(element, props) {
     h(
       'ol',
       { class: 'lesson-list' },
-      props.lessons.map(({ title, summary }, lesson) =>
+      lessons.map(({ title, summary }, lesson) =>
         h(
           'li',
           {},
@@ -118,7 +120,7 @@ export function mount(element, props) {
     const lesson = lessonAt(place);
     const step = lesson.steps[place.step];
     const last = place.step === lesson.steps.length - 1;
-    const following = props.lessons[place.lesson + 1];
+    const following = lessons[place.lesson + 1];
     return [
       h('button', { type: 'button', class: 'lesson-back', onclick: () => go(null) }, `← ${word('lesson.all')}`),
       h('h2', {}, lesson.title),
