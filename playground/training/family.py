@@ -14,6 +14,7 @@ from playground.training.evaluation import Agreement, agreement, bits_per_byte
 from playground.training.forward import next_token_logits, trunk
 from playground.training.loop import Batches, Schedule, read_log, training
 from playground.training.publish import publish
+from playground.training.unlikelihood import CONTINUATION, looping, unlikelihood
 
 Objective = Callable[[Tensor], Tensor]  # token ids [B, T+1] -> loss, a scalar
 
@@ -49,11 +50,15 @@ class Member:
 
 @dataclass(frozen=True)
 class FamilyPlan:
-    """Who is trained for how long; draft and small target learn from the target."""
+    """Who is trained for how long; draft and small target learn from the target.
+
+    `unlooping` is a last phase in which the target unlearns to write in circles.
+    """
 
     target: Member
     draft: Member
     small_target: Member
+    unlooping: Schedule | None = None
     vocab_size: int = 4096
     context: int = 1024
 
@@ -62,6 +67,7 @@ STANDARD_PLAN = FamilyPlan(
     target=Member(Shape(layers=12, exit_layer=3), Schedule(stable=12_000, decay=3_000, peak=4e-3)),
     draft=Member(Shape(layers=1), Schedule(stable=1_500, decay=500)),
     small_target=Member(Shape(layers=4), Schedule(stable=2_000, decay=700)),
+    unlooping=Schedule(120, 80, warmup=10, peak=1e-3, batch_tokens=2048, decay_row_tokens=256),
 )
 
 
@@ -156,7 +162,13 @@ def train_family(
             start_from(model, target)
             objective = distillation(model, target)
         _train_member(model, objective, member.schedule, corpus, work / name, compiled)
-        _publish_member(model, work / name, corpus, out / name, target)
+        phases = [work / name]
+        if target is None and plan.unlooping is not None:
+            phases.append(work / f"{name}-unlooping")
+            likelihood = torch.compile(objective) if compiled else objective
+            both = unlikelihood(model, likelihood)  # writes text, which is nothing to compile
+            _train_member(model, both, plan.unlooping, corpus, phases[-1], compiled=False)
+        _publish_member(model, phases, corpus, out / name, target)
         target = target or model
 
 
@@ -174,14 +186,16 @@ def _train_member(
 
 
 def _publish_member(
-    model: LlamaForCausalLM, work: Path, corpus: Corpus, folder: Path, target: LlamaForCausalLM | None
+    model: LlamaForCausalLM, phases: list[Path], corpus: Corpus, folder: Path, target: LlamaForCausalLM | None
 ) -> None:
     """Write a member with a card of what was measured; `target` is the teacher of a student."""
     context: int = model.config.max_position_embeddings
-    log = read_log(work)
+    log = [line for work in phases for line in read_log(work)]
     facts = {
         "bits per byte, held-out books": f"{bits_per_byte(model, corpus.held_books, context):.3f}",
         "bits per byte, held-out Python": f"{bits_per_byte(model, corpus.held_code, context):.3f}",
+        "greedy texts in circles": f"{looping(model, corpus.held_books.ids):.0%} (more than a fifth of the 4-grams of "
+        f"{CONTINUATION} tokens are repetitions)",
         "training": f"{len(log):,} steps, {sum(line['tokens'] for line in log):,} tokens read",
     }
     exit_layer: int | None = getattr(model.config, "exit_layer", None)
