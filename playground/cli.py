@@ -42,8 +42,15 @@ def bench_page() -> None:
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 7860,
+    settings: Annotated[Path | None, typer.Option(help="A file of `tune`, for the settings to start with.")] = None,
 ) -> None:
     """Open the page."""
+    from playground.ui.tuned import VARIABLE, tuned_settings
+
+    if settings is not None:
+        os.environ[VARIABLE] = str(settings)
+    tuned_settings()  # raises for what is no settings file, before the page is built
+
     from playground.ui.page import launch
 
     launch(host=host, port=port)

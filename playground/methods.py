@@ -18,7 +18,7 @@ from playground.drafters.lookahead import Lookahead
 from playground.drafters.medusa import Heads, Medusa
 from playground.drafters.prompt_lookup import PromptLookup
 from playground.errors import UserError
-from playground.models.medusa_trees import Tree, load_tree
+from playground.models.medusa_trees import MOST_NODES, Tree, load_tree
 from playground.settings import LaneKind, Promise, Setting, Settings
 
 
@@ -81,9 +81,18 @@ def _draft_model(models: LaneModels, settings: Settings) -> Drafter:
 
 
 def _tree(settings: Settings, own: Tree) -> Tree:
-    """The tree that was asked for; "auto" is the heads' own."""
+    """The tree that was asked for; "auto" is the heads' own, a number that of its first nodes."""
     spec = str(settings["tree"])
+    if spec.isdecimal():
+        return own[: int(spec)]
     return own if spec == "auto" else load_tree(spec)
+
+
+def _check_tree(spec: str) -> None:
+    if spec.isdecimal() and not 1 <= int(spec) <= MOST_NODES:
+        raise UserError(f"The tree has {spec} nodes; ask for 1 to {MOST_NODES} of the heads' own.")
+    if spec != "auto" and not spec.isdecimal():
+        load_tree(spec)
 
 
 def _medusa(models: LaneModels, settings: Settings) -> Drafter:
@@ -137,8 +146,8 @@ TREE = Setting(
     "tree",
     "text",
     "auto",
-    "auto (the heads' own tree), a preset, or rank paths such as [[0],[0,0],[1]].",
-    check=lambda spec: spec == "auto" or load_tree(spec),
+    "auto (the heads' own tree), a number (its first nodes), a preset, or rank paths such as [[0],[0,0],[1]].",
+    check=_check_tree,
 )
 BATCH = Setting("batch", "int", 1, "Sequences decoded together in one pass.", 1, 64)
 

@@ -1,4 +1,4 @@
-"""Imports point one way: `ui, cli -> training -> analysis, deploy -> run -> methods -> drafters, models -> decoding`."""
+"""Imports point one way: `ui, cli -> training -> analysis -> run -> methods -> drafters, models -> decoding`."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import torch
 
 from playground.decoding.sampling import Sampling
 from playground.decoding.trace import FATES, ROLES, Lane, Status, Step, Trace, read_trace, summarize
+from playground.drafters.medusa import Medusa
 from playground.errors import UserError
 from playground.methods import METHODS, Method
 from tests.world import SMALL, baseline, run_method, table_world
@@ -196,3 +197,12 @@ def test_half_of_a_table_is_not_the_whole() -> None:
     models = table_world()
     assert models.draft is not None
     assert not torch.equal(models.draft.table.argmax(-1), models.target.table.argmax(-1))
+
+
+def test_a_number_is_a_tree_of_the_heads_first_nodes() -> None:
+    models = table_world()
+    drafter = METHODS["medusa"].build(models, METHODS["medusa"].check({"tree": "3"}))
+    assert isinstance(drafter, Medusa)
+    assert drafter.shape.parents == (-1, -1, -1)
+    with pytest.raises(UserError, match="ask for 1 to"):
+        METHODS["medusa"].check({"tree": "0"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +11,6 @@ from playground.analysis.prediction import SpeedModel
 from playground.analysis.what_if import Scenario, measured_scenario
 from playground.decoding.trace import Value
 from playground.methods import METHODS
-from playground.models.medusa_trees import Tree
 
 CHAIN_K = (1, 2, 3, 4, 5, 6, 8, 10, 12)
 NODES = (2, 4, 8, 12, 16, 24, 32, 48)
@@ -55,16 +53,18 @@ def first_tries(method: str, layers: int) -> list[str]:
     return list(dict.fromkeys(lane_text(method, default | one) for one in ({}, *tries)))
 
 
-def variants(lane: str, start: Scenario, tree: Tree | None) -> list[tuple[str, Scenario]]:
-    """Lanes that differ from a measured one in what a formula can follow: k, the nodes of `tree`, or W, N and G."""
+def variants(lane: str, start: Scenario) -> list[tuple[str, Scenario]]:
+    """Lanes that differ from a measured one in what a formula can follow: k, the nodes of the tree, or W, N and G."""
     method, given = split_lane(lane)
     settings = METHODS[method].check(given)
     if start.kind == "chain":
         return [(lane_text(method, settings | {"k": k}), replace(start, k=k)) for k in CHAIN_K]
     if start.kind == "tree":
-        sizes = [size for size in NODES if tree is not None and size < len(tree)]
-        cut = {size: json.dumps((tree or [])[:size], separators=(",", ":")) for size in sizes}
-        return [(lane_text(method, settings | {"tree": cut[size]}), replace(start, nodes=size)) for size in sizes]
+        return [
+            (lane_text(method, settings | {"tree": str(size)}), replace(start, nodes=size))
+            for size in NODES
+            if size < start.nodes
+        ]
     return [
         (
             lane_text(method, settings | {"window": w, "ngram": n, "guesses": g}),
@@ -75,12 +75,7 @@ def variants(lane: str, start: Scenario, tree: Tree | None) -> list[tuple[str, S
 
 
 def candidates(
-    model: SpeedModel,
-    lanes: Sequence[str],
-    measured: Mapping[str, float],
-    baseline: str,
-    cost: CostCurve,
-    tree: Tree | None,
+    model: SpeedModel, lanes: Sequence[str], measured: Mapping[str, float], baseline: str, cost: CostCurve
 ) -> list[Candidate]:
     """What to expect of one method's `lanes`, whose speed-ups were `measured`, and of their variants; best first."""
     expected: dict[str, float] = {}
@@ -90,7 +85,7 @@ def candidates(
             continue
         # The formula's own error at what was measured is taken to be that of its variants.
         error = measured[lane] / start.speedup(cost.relative)
-        for variant, scenario in variants(lane, start, tree):
+        for variant, scenario in variants(lane, start):
             value = error * scenario.speedup(cost.relative)
             expected[variant] = max(value, expected.get(variant, 0.0))
     expected |= {lane: measured[lane] for lane in lanes}

@@ -14,6 +14,7 @@ from playground.analysis.section import Section
 from playground.decoding.codec import JSON
 from playground.decoding.trace import Value
 from playground.errors import UserError
+from playground.models.medusa_trees import load_tree
 from playground.run import get_kind
 
 Setting: TypeAlias = str
@@ -90,12 +91,15 @@ def find_sweeps(rows: Sequence[Row], baseline: str) -> list[Sweep]:
 
 
 def _settings(method: str, given: Mapping[str, str]) -> dict[Setting, Value] | None:
-    """All settings of a lane, temperature included where it has one of its own; None for what is no method of ours."""
+    """All settings of a lane, temperature included where it has one of its own, a tree as its number of nodes; None
+    for what is no method of ours."""
     try:
         kind = get_kind(method)
         settings = kind.check({name: value for name, value in given.items() if name != "temperature"})
     except UserError:
         return None
+    if (tree := str(settings.get("tree", "auto"))) != "auto":  # by its number of nodes, which has an order
+        settings["tree"] = int(tree) if tree.isdecimal() else len(load_tree(tree))
     return settings | {"temperature": float(given.get("temperature", 0.0))}
 
 
@@ -107,9 +111,8 @@ def direction(sweep: Sweep, setting: Setting) -> str | None:
         point
         for point in sweep.points
         if all(point.settings[other] == best.settings[other] for other in sweep.varied if other != setting)
+        and not isinstance(point.settings[setting], str | bool)
     ]
-    if any(isinstance(point.settings[setting], str | bool) for point in line):
-        return None
     known = [point for point in line if point.published]
     chosen = sorted(known if len(known) > 1 else line, key=lambda point: float(point.settings[setting]))
     if len(chosen) < 2:

@@ -24,7 +24,6 @@ from playground.analysis.report import OVERALL, Row, make_rows
 from playground.analysis.tuned import Tuned, TunedMethod
 from playground.errors import UserError
 from playground.methods import METHODS, NEEDS
-from playground.models.medusa_trees import Tree, load_tree, preset_for
 from playground.run import machine
 
 CURVE_SHARE, TRY_SHARE = 0.15, 0.4  # of the time: for all cost curves, and until the first tries are over
@@ -59,14 +58,10 @@ def tune(plan: Plan, methods: Sequence[str], minutes: float, bench: Bench, progr
         gate = bench.store.gate(target.target.device)
         curve = cost_curve(target, CURVE_SHARE * whole, progress=progress, gate=gate)
         layers, dtype = target.target.num_layers, curve.dtype
-        tree: Tree | None = None
-        if "medusa" in chosen and parts.heads is not None:
-            with bench.store.lease_heads(parts.heads, target) as heads:
-                tree = heads.loaded.tree or load_tree(preset_for(heads.loaded.base))
     tries = {method: first_tries(method, layers) for method in chosen}
     asking = _Asking(plan, bench, questions, progress, began, whole)
     first = asking.until(TRY_SHARE, [BASELINE, *(lane for lanes in tries.values() for lane in lanes)])
-    finals = {method: _finalists(first, lanes, curve, tree) for method, lanes in tries.items()}
+    finals = {method: _finalists(first, lanes, curve) for method, lanes in tries.items()}
     samples = asking.until(1.0, [BASELINE, *(lane for lanes in finals.values() for lane in lanes)])
     rows = [row for row in make_rows(samples, [BASELINE]) if row.category == OVERALL]
     tuned = Tuned(
@@ -160,7 +155,7 @@ def _hopeless(samples: Sequence[Sample]) -> list[str]:
     return [lane for lane, rate in rates.items() if " " in lane and rate < HOPELESS * best[split_lane(lane)[0]]]
 
 
-def _finalists(first: Sequence[Sample], lanes: Sequence[str], curve: CostCurve, tree: Tree | None) -> list[str]:
+def _finalists(first: Sequence[Sample], lanes: Sequence[str], curve: CostCurve) -> list[str]:
     """The method's defaults and the most promising of its other settings."""
     model = fit(first, BASELINE, curve, {})
     speedups = {
@@ -168,7 +163,7 @@ def _finalists(first: Sequence[Sample], lanes: Sequence[str], curve: CostCurve, 
         for row in make_rows(first, [BASELINE])
         if row.category == OVERALL and row.lane in lanes
     }
-    ranked = candidates(model, lanes, speedups, BASELINE, curve, tree)
+    ranked = candidates(model, lanes, speedups, BASELINE, curve)
     others = [one.lane for one in ranked if one.lane != lanes[0]]
     return [lanes[0], *others[:FINALISTS]]
 

@@ -17,6 +17,7 @@ from playground.run import LaneSpec, RunSpec, get_kind, lane_kinds
 from playground.ui.components import ASSETS, make_lane_editor
 from playground.ui.model_controls import ModelControls, make_model_controls
 from playground.ui.recordings import KINDS
+from playground.ui.tuned import tuned_note, tuned_settings, with_defaults
 
 EXAMPLES = json.loads((ASSETS / "prompts.json").read_text(encoding="utf-8"))
 
@@ -62,7 +63,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class _Picked:
+class Picked:
     """A lane as the lane editor holds it."""
 
     method: str
@@ -82,7 +83,12 @@ def make_form(catalog: Catalog, allow_local: bool = True) -> Form:
         halt = gr.Button("Stop", elem_id="stop", min_width=0)
         unfold = gr.Button("Settings", elem_id="settings", min_width=0)  # only narrow screens show it
         unfold.click(None, js="() => { document.body.classList.toggle('settings-open') }", api_visibility="private")
-    lanes = make_lane_editor(first["lane"], (lane_kinds() if allow_local else METHODS).values())
+    tuned = tuned_settings()
+    kinds = with_defaults((lane_kinds() if allow_local else METHODS).values(), tuned)
+    own = {kind.id: kind.check({}) for kind in kinds}
+    lanes = make_lane_editor([lane | {"settings": own[lane["method"]]} for lane in first["lane"]], kinds)
+    if tuned is not None:
+        gr.HTML(tuned_note(tuned), elem_id="tuned")
     models = make_model_controls(catalog)
     with gr.Row(elem_id="sampling"):
         length = gr.Number(first["length"], label="Length", precision=0, minimum=1, min_width=0)
@@ -133,7 +139,7 @@ def run_spec(
     return RunSpec(
         prompt=_text("Prompt", prompt),
         lanes=tuple(
-            _lane(lane, models, draft, heads, draft_heads) for lane in decode_value(list[_Picked], lanes, "Lanes")
+            _lane(lane, models, draft, heads, draft_heads) for lane in decode_value(list[Picked], lanes, "Lanes")
         ),
         temperature=_number("Temperature", temperature),
         top_k=_whole("Top-k", top_k),
@@ -149,12 +155,17 @@ def run_spec(
     )
 
 
-def _lane(lane: _Picked, target: str | None, *partners: str | None) -> LaneSpec:
+def _lane(lane: Picked, target: str | None, *partners: str | None) -> LaneSpec:
     """A lane on `target` and its `partners` (draft, heads, draft heads), of which empty ones are the family's own."""
     kind = get_kind(lane.method)
-    draft, heads, draft_heads = (_text("A model", name).strip() or None for name in partners)
+    draft, heads, draft_heads = model_names(*partners)
     settings = kind.check(lane.settings)
     return LaneSpec(kind.id, settings, _text("Models", target).strip(), draft, heads, draft_heads)
+
+
+def model_names(*models: object) -> list[str | None]:
+    """Models of the form as a lane takes them: None for the family's own. Raises UserError for what is no name."""
+    return [decode_value(str, name or "", "A model").strip() or None for name in models]
 
 
 def _text(name: str, value: str | None) -> str:

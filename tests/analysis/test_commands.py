@@ -78,4 +78,4 @@ def test_the_time_left_follows_the_pace_since_the_start() -> None:
     assert clock.left(None) == ""
     assert clock.left(0.5) == "", "a benchmark that goes on: nothing is known of its pace yet"
     assert clock.left(0.6) == ", about 40 s left,"
-    assert clock.left(0.8) == ", about 5 min left,"
+    assert clock.left(0.8) == ", about 3 min left,"

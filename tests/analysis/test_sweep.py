@@ -58,6 +58,16 @@ def test_two_settings_make_a_heat_map_with_the_best_of_the_rest() -> None:
     assert (list(best.x), list(best.y)) == (["7"], ["7"])
 
 
+def test_trees_are_told_apart_by_their_nodes() -> None:
+    trees = ("auto", "8", "[[0],[1]]", "mc_sim_7b_63")
+    rows = [PLAIN, *(row(f"medusa tree={tree}", 1 + at / 10, 1.5 + at / 10) for at, tree in enumerate(trees))]
+    (sweep,) = find_sweeps(rows, "autoregressive")
+    assert sweep.values("tree") == [2, 8, 63, "auto"]
+    told = direction(sweep, "tree")
+    assert told is not None
+    assert "a lower tree (2 instead of 63)" in told
+
+
 def test_a_temperature_of_a_lane_s_own_is_a_setting() -> None:
     rows = [PLAIN, row("draft-model temperature=0.0", 1.2, 2.0), row("draft-model temperature=1.0", 1.1, 1.8)]
     (sweep,) = find_sweeps(rows, "autoregressive")

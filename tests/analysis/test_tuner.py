@@ -36,7 +36,7 @@ def test_dear_passes_suggest_a_smaller_k_and_cheap_ones_a_larger() -> None:
     for more in (0.0, 0.5):
         cost = curve(more)
         measured = {"draft-model": 4.0 / (cost.seconds(5) + 0.4)}
-        ranked = candidates(model(cost, 4.0), ["draft-model"], measured, "autoregressive", cost, None)
+        ranked = candidates(model(cost, 4.0), ["draft-model"], measured, "autoregressive", cost)
         assert {one.lane for one in ranked} == {lane_text("draft-model", {"k": k}) for k in CHAIN_K}
         assert ranked == sorted(ranked, key=lambda one: -one.expected)
         mine = next(one for one in ranked if one.lane == "draft-model")
@@ -57,10 +57,9 @@ def test_first_tries_begin_with_the_defaults_and_fit_the_model() -> None:
 
 
 def test_a_tree_is_cut_to_its_best_nodes() -> None:
-    tree = [[0], [0, 0], [1], [2], [0, 0, 0]]
-    lanes = [lane for lane, _ in variants("medusa", Scenario("tree", 0.5, nodes=5), tree)]
-    assert lanes == ["medusa tree=[[0],[0,0]]", "medusa tree=[[0],[0,0],[1],[2]]"]
-    wide = variants("lookahead", Scenario("lookahead", 0.5, window=10, ngram=5, guesses=10), None)
+    lanes = [lane for lane, _ in variants("medusa", Scenario("tree", 0.5, nodes=5))]
+    assert lanes == ["medusa tree=2", "medusa tree=4"]
+    wide = variants("lookahead", Scenario("lookahead", 0.5, window=10, ngram=5, guesses=10))
     assert "lookahead window=7 guesses=7" in [lane for lane, _ in wide]
 
 

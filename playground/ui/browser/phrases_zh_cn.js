@@ -126,8 +126,8 @@ export const PHRASES_ZH_CN = {
   'max ngram': '最长 n-gram',
   'Longest ending of the text that is looked up.': '用于查找的文本结尾的最大长度。',
   tree: '树',
-  "auto (the heads' own tree), a preset, or rank paths such as [[0],[0,0],[1]].":
-    'auto（头自带的树）、某个预设，或如 [[0],[0,0],[1]] 的名次路径。',
+  "auto (the heads' own tree), a number (its first nodes), a preset, or rank paths such as [[0],[0,0],[1]].":
+    'auto（头自带的树）、一个数字（取其前若干个节点）、某个预设，或如 [[0],[0,0],[1]] 的名次路径。',
   batch: '批大小',
   'Sequences decoded together in one pass.': '一次前向中一起解码的序列数。',
   acceptance: '接受规则',
