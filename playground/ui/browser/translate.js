@@ -14,14 +14,16 @@ export function translateForm() {
 }
 
 function follow(part) {
+  // What Gradio writes into an input is no change of the document; it comes with one, or with an act of the visitor.
+  const soon = () => setTimeout(() => part.querySelectorAll(CHOSEN).forEach(turnChosen), 50);
   turn(part);
+  soon();
   const changes = { subtree: true, childList: true, characterData: true, attributes: true };
   new MutationObserver((records) => {
     for (const { target, addedNodes } of records) [target, ...addedNodes].forEach(turn);
+    soon();
   }).observe(part, { ...changes, attributeFilter: ATTRIBUTES });
-  // What Gradio writes into an input is no change of the document.
-  for (const event of ['focusout', 'click'])
-    part.addEventListener(event, () => setTimeout(() => part.querySelectorAll(CHOSEN).forEach(turnChosen), 50));
+  for (const event of ['focusout', 'click']) part.addEventListener(event, soon);
 }
 
 function turn(node) {
@@ -44,7 +46,6 @@ function turnAttributes(element) {
     const text = element.getAttribute(name);
     if (text && phrase(text) !== text) element.setAttribute(name, phrase(text));
   }
-  if (element.matches(CHOSEN)) turnChosen(element);
 }
 
 function turnChosen(input) {
