@@ -29,6 +29,7 @@ class Situation:
     """What the user has. Sizes in billions of parameters; `alpha` where it has been measured.
 
     `repeats` says that answers copy from their prompts: summaries, edits of code, answers from documents.
+    `throughput` says that tokens per second of all sequences together count, not the time of one.
     """
 
     target: float
@@ -39,6 +40,7 @@ class Situation:
     gpu: bool = True
     repeats: bool = False
     alpha: float | None = None
+    throughput: bool = False
 
     def __post_init__(self) -> None:
         for name, size in (("target", self.target), ("draft", self.draft)):
@@ -82,16 +84,26 @@ def advise(have: Situation, measured: Mapping[str, Row] | None = None) -> list[A
     if have.repeats:
         found.sort(key=lambda advice: advice.method != "prompt-lookup")
     plain = Advice("autoregressive", {}, [Reason("The baseline: what the others have to beat.", "rule of thumb")])
-    if have.batch >= CROWDED:
-        crowd = Reason(
-            f"With {have.batch} sequences in a pass the compute that speculation lives on is in use: gains shrink, and "
-            "rejected tokens take time from other sequences. Measure it: python -m playground batch-curve.",
-            "rule of thumb",
-        )
-        found = [Advice("autoregressive", {}, [crowd]), *found]
+    if have.batch >= CROWDED or have.throughput:
+        found = [Advice("autoregressive", {}, [_crowd(have)]), *found]
     else:
         found.append(plain)
     return _by_measurement(found, measured or {})
+
+
+def _crowd(have: Situation) -> Reason:
+    """Why sequences that share the passes come before guessing."""
+    if have.batch == 1:
+        why = (
+            "For throughput first let sequences share the passes: a pass over several costs little more than one over "
+            "a single token, and no guess is thrown away. What speculation adds to that is to be measured"
+        )
+    else:
+        why = (
+            f"With {have.batch} sequences in a pass the compute that speculation lives on is in use: gains shrink, and "
+            "rejected tokens take time from other sequences. Measure it"
+        )
+    return Reason(f"{why}: python -m playground batch-curve.", "rule of thumb")
 
 
 def _draft(have: Situation) -> list[Advice]:

@@ -10,9 +10,12 @@ from typing import Any
 
 import gradio as gr
 
+from playground.analysis.bench import Bench
 from playground.errors import UserError
+from playground.jobs import Jobs
 from playground.lessons.lessons import fill_lessons
 from playground.lessons.recordings import FOLDER as LESSONS
+from playground.lessons.recordings import trace_path
 from playground.lessons.writing import LANGUAGES
 from playground.models.catalog import load_catalog
 from playground.models.drafts import find_drafts
@@ -20,20 +23,24 @@ from playground.models.store import ModelStore
 from playground.run import open_run
 from playground.training.workshop import Workshop
 from playground.ui import wire
+from playground.ui.advise import make_advise_room
 from playground.ui.api import Page, add_api
-from playground.ui.components import ASSETS, PLOTLY, head, make_header, make_lessons, make_proof, make_stage
+from playground.ui.components import PLOTLY, head, make_header, make_lessons, make_proof, make_stage
 from playground.ui.deploy_panel import FOLLOW, make_deploy_panel
 from playground.ui.fetching import fetch
 from playground.ui.form import make_form, run_spec
 from playground.ui.link import read_link, write_link
+from playground.ui.measure import make_measure_room
+from playground.ui.measuring import Measuring
 from playground.ui.model_controls import draft_choices, draft_table, family_choices, refusal, resident_table
+from playground.ui.pass_cost import PassCost
 from playground.ui.player import player
 from playground.ui.proof import prove
 from playground.ui.recordings import read_recording
 from playground.ui.theme import theme
 from playground.ui.train import make_train_room
 
-FIRST_TRACE = ASSETS / "traces" / "first.jsonl"
+FIRST_TRACE = trace_path("first")
 RUNS_AT_ONCE = 4
 LARGEST_TRACE = "64mb"  # read in memory, where it takes many times that
 
@@ -82,8 +89,11 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
 
     `allow_local` False refuses models from paths of this machine and servers, for a page that strangers may use.
     """
-    workshop = Workshop(store, load_catalog())
+    jobs = Jobs()
+    workshop = Workshop(store, load_catalog(), jobs=jobs)
     catalog = workshop.catalog
+    bench = Bench(store, catalog, allow_local)
+    measuring, pass_cost = Measuring(bench, jobs=jobs), PassCost(bench, jobs)
 
     def start(*controls: Any) -> Iterator[str]:
         yield wire.notice("progress", "Getting the models ready …")
@@ -150,6 +160,8 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
                 make_deploy_panel(catalog)
         page.load(None, js=FOLLOW)
         make_train_room(workshop, form)
+        make_measure_room(measuring, pass_cost, jobs, form)
+        make_advise_room(measuring, catalog, form, allow_local)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         running = form.run.click(
             start, form.fields, stage, concurrency_limit=RUNS_AT_ONCE, concurrency_id="runs", **quiet

@@ -11,7 +11,8 @@ import pytest
 from playground.decoding.trace import Status
 from playground.ui.components import BROWSER, bundle, stylesheet
 
-ENTRIES = ("lane_editor", "header", "proof", "train", "lessons", "player", "translate")  # apart from the stage
+ENTRIES = ("lane_editor", "header", "proof", "train", "measure", "advise", "lessons", "player", "translate")
+APART = (*ENTRIES, "measure_table", "measure_figures", "what_if", "room")  # of which the stage has none
 
 
 def test_node_tests(node):
@@ -35,7 +36,7 @@ def test_the_bundle_is_one_script_that_parses(node, entry, tmp_path):
 def test_the_bundle_has_each_module_once_and_after_what_it_needs():
     whole = bundle("stage")
     for path in BROWSER.glob("*.js"):
-        assert whole.count(f"const module_{path.stem} =") == (path.stem not in ENTRIES)
+        assert whole.count(f"const module_{path.stem} =") == (path.stem not in APART)
     assert whole.index("const module_log ") < whole.index("const module_playhead ") < whole.index("const module_stage ")
     assert "\nimport " not in whole
     assert "\nexport " not in whole
@@ -60,5 +61,6 @@ def test_every_text_of_the_stage_is_used():
     sources = [path for path in BROWSER.iterdir() if path.suffix in (".js", ".html") and "words_" not in path.name]
     used = set(re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in sources)))
     used |= {"eos", "stop", "length", "context", "done", "failed", "one"}  # these come with the data
-    used |= {"shared-head", "linear", "sampled"}  # and these
+    used |= {"shared-head", "linear", "sampled", "draft_heads"}  # and these
+    used |= {"rule-of-thumb", "formula", "published", "measured-here"}
     assert {key for key in keys if not set(key.split(".")) <= used} == set()

@@ -5,7 +5,7 @@
 import { h, spell } from './dom.js';
 import { LANGUAGES, change, language } from './languages.js';
 
-const ROOMS = ['race', 'step', 'lessons', 'train'];
+const ROOMS = ['race', 'step', 'lessons', 'train', 'measure', 'advise'];
 
 export function mount(element) {
   spell(element);

@@ -110,10 +110,12 @@ function face(button, name) {
   button.setAttribute('aria-label', word(name));
 }
 
+const ELSEWHERE = ['train', 'measure', 'advise']; // rooms without the stage: its keys are not theirs
 const TYPING = 'input:not([type=range]), textarea, select, [contenteditable]';
 
 function onKey(event, page, actions) {
   const target = event.target instanceof Element ? event.target : null;
+  if (ELSEWHERE.includes(document.body.dataset.room)) return;
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || target?.closest(TYPING)) return;
   if (event.key === ' ' && target?.closest('button, a, summary, [role=button]')) return;
   const stride = event.shiftKey ? 10 : 1;
