@@ -220,6 +220,9 @@ def advise(
     repeats: Annotated[
         bool, typer.Option("--repeats", help="Answers copy from their prompts: summaries, edits.")
     ] = False,
+    throughput: Annotated[
+        bool, typer.Option("--throughput/--latency", help="What counts: many answers together, or one soon.")
+    ] = False,
     alpha: Annotated[float | None, typer.Option(help="Chance that a drafted token is accepted, if measured.")] = None,
     measured: Annotated[Path | None, typer.Option(help="report.json of a benchmark made here.")] = None,
 ) -> None:
@@ -227,7 +230,7 @@ def advise(
     from playground.analysis.advisor import Situation, read_measured, to_markdown
     from playground.analysis.advisor import advise as find_advice
 
-    have = Situation(target, draft, heads, may_train, batch, gpu, repeats, alpha)
+    have = Situation(target, draft, heads, may_train, batch, gpu, repeats, alpha, throughput)
     rows = read_measured(measured) if measured is not None else {}
     print(to_markdown(find_advice(have, rows), rows))
 

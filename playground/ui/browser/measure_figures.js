@@ -108,7 +108,12 @@ export function expectedFigure(points, at, title, colours) {
     layout: {
       ...layout,
       showlegend: false,
-      xaxis: { ...layout.xaxis, type: 'log', tickvals: points.map(([x]) => x), ticktext: points.map(([x]) => `${x}`) },
+      xaxis: {
+        ...layout.xaxis,
+        type: points.length > 12 ? 'linear' : 'log',
+        tickvals: points.map(([x]) => x),
+        ticktext: points.map(([x]) => `${x}`),
+      },
       yaxis: { ...layout.yaxis, rangemode: 'tozero' },
       shapes: [one(colours)],
     },
@@ -131,7 +136,7 @@ function titled(colours, x, y, height = 260) {
   const base = frame(colours, height);
   return {
     ...base,
-    xaxis: { ...base.xaxis, title: { text: escape(x) } },
-    yaxis: { ...base.yaxis, title: { text: escape(y) } },
+    xaxis: { ...base.xaxis, title: { text: escape(x), standoff: 6, font: { size: 11 } } },
+    yaxis: { ...base.yaxis, title: { text: escape(y), standoff: 6, font: { size: 11 } } },
   };
 }
