@@ -6,7 +6,7 @@ import { phrase } from './phrases.js';
 const PARTS = ['controls', 'deploy']; // where Gradio draws; all else on the page has its words from words.js
 const VERBATIM = 'pre, code, textarea, script, style';
 const ATTRIBUTES = ['placeholder', 'aria-label', 'title'];
-const CHOSEN = 'input[role=listbox]'; // a dropdown shows the label of what is chosen as its input's value
+const CHOSEN = 'input[role=combobox]'; // a dropdown shows the label of what is chosen as its input's value
 
 export function translateForm() {
   if (language === 'en') return;
