@@ -13,7 +13,7 @@ const COLUMN = 54;
 export function cells({ rows, fills, names, top, x, colours, width, row = ROW, column = COLUMN, gap = 2, height }) {
   const kinds = Object.keys(fills);
   const columns = Math.max(1, ...rows.map((line) => line.length));
-  const left = 12 + CHARACTER * Math.max(0, ...names.map((name) => name.length));
+  const left = 12 + CHARACTER * Math.max(0, ...names.map(breadth));
   const needed = left + RIGHT + columns * column;
   const room = Math.max(width, needed) - left - RIGHT;
   const fits = Math.floor((room / columns - gap - 4) / CHARACTER);
@@ -77,9 +77,12 @@ export function cells({ rows, fills, names, top, x, colours, width, row = ROW, c
   };
 }
 
+// The width of a text in characters: Chinese ones are twice as wide.
+const breadth = (text) => text.replace(/[\p{Script=Han}\u3000-\u303f\uff00-\uffef]/gu, '  ').length;
+
 // As many of the columns' names as have room.
 function thinned(top, columns, width) {
-  const longest = Math.max(1, ...top.map((name) => name.length));
+  const longest = Math.max(1, ...top.map(breadth));
   const every = Math.ceil((longest * 7 + 6) / (width / columns));
   return top.map((name, at) => (at % every ? '' : escape(name)));
 }

@@ -98,7 +98,7 @@ export const ZH_CN = {
   'why.nothing': '更慢：从来没有猜测可用，而寻找猜测也要花时间。',
   'why.draft': '更慢：猜测太贵，占了 {share}% 的时间。每步得到 {gain} 个 token，用时是基线一步的 {cost}×。',
   'why.forward':
-    '更慢：前向太宽。检查 {rows} 行需要 {ms} 毫秒，基线的一行需要 {theirs} 毫秒，每步得到 {gain} 个 token。',
+    '更慢：前向太宽。检查 {rows} 行需要 {ms} ms，基线的一行需要 {theirs} ms，每步得到 {gain} 个 token。',
   'why.overhead':
     '更慢：接受判定和记账占了 {share}% 的时间。每步得到 {gain} 个 token，用时是基线一步的 {cost}×。',
   'why.prompt': '目前更慢：读取提示词花了更长时间。此后每步得到 {gain} 个 token，用时是基线一步的 {cost}×。',
@@ -315,8 +315,8 @@ export const ZH_CN = {
   'phase.arrival': '两次到达之间',
   rows: '{n} 行',
   'rows.one': '1 行',
-  cost: '{ms} 毫秒 · 前向 {rows}，丢弃 {discarded} · 缓存 {before} → {after}',
-  waited: '等待设备 {ms} 毫秒',
+  cost: '{ms} ms · 前向 {rows}，丢弃 {discarded} · 缓存 {before} → {after}',
+  waited: '等待设备 {ms} ms',
 
   'view.tabs': '聚焦赛道的视图',
   'view.tab.batch': '批',
@@ -434,12 +434,12 @@ export const ZH_CN = {
   'view.ofJudged': '占前面全部猜对的步',
   'view.shareTip': '{share}（{proposed} 个中 {accepted} 个）',
   'view.byPosition': '接受 / 提议：{list}。',
-  'view.ms': '毫秒',
-  'view.msPerToken': '毫秒 / token',
-  'view.arrivals': '第 {n} 步比前一步晚到 {ms} 毫秒，平均 {mean} 毫秒；包含网络和排队。',
+  'view.ms': 'ms',
+  'view.msPerToken': 'ms / token',
+  'view.arrivals': '第 {n} 步比前一步晚到 {ms} ms，平均 {mean} ms；包含网络和排队。',
   'view.cost':
-    '第 {n} 步用了 {ms} 毫秒：猜测 {draft} 毫秒，目标模型前向 {forward} 毫秒；平均 {mean} 毫秒。此前读取提示词用了 {prompt} 毫秒，未画出。',
-  'view.perToken': '{title} {ms} 毫秒',
+    '第 {n} 步用了 {ms} ms：猜测 {draft} ms，目标模型前向 {forward} ms；平均 {mean} ms。此前读取提示词用了 {prompt} ms，未画出。',
+  'view.perToken': '{title} {ms} ms',
   'phase.others': '等待同批的其他序列',
   'tip.head': '头的 p',
 
