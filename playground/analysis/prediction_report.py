@@ -53,8 +53,8 @@ def prediction_section(
         )
     curves = list({curve.model: curve for curve in (target, *drafts.values())}.values())
     told = [
-        f"Fitted on {len(fitted)} questions, predicted on {len(held)}. The baseline's passes took {model.scale:.2f} "
-        "times what the cost curve says.",
+        f"Questions that were fitted: {len(fitted)}, predicted: {len(held)}. The baseline's passes took "
+        f"{model.scale:.2f} times what the cost curve says.",
         *prediction_sentences(predictions),
         *(f"{curve.model}: {told}" for curve in curves for told in cost_sentences(curve)),
         DEFINITIONS,

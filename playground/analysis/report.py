@@ -193,11 +193,14 @@ def explain(row: Row, baseline: Row) -> str:
 
 
 def noise(rows: Sequence[Row]) -> str | None:
-    """A sentence where the machine was not steady enough for the numbers to be trusted; None where it was."""
-    widest = max((s.half for row in rows if row.category == OVERALL for s in row.speedups.values()), default=0.0)
-    if widest <= STEADY:
+    """A sentence where the machine was not steady enough for the numbers to be trusted, or where one round cannot
+    tell; None where it was."""
+    halves = [s.half for row in rows if row.category == OVERALL for s in row.speedups.values()]
+    if not halves or 0 < max(halves) <= STEADY:
         return None
-    return f"The machine was noisy: a speed-up varied by ±{widest:.0%} between rounds, more than ±{STEADY:.0%}."
+    if max(halves) == 0:
+        return "Every speed-up is of one round, which cannot tell how steady the machine was. Measure several."
+    return f"The machine was noisy: a speed-up varied by ±{max(halves):.0%} between rounds, more than ±{STEADY:.0%}."
 
 
 HEAD = ("tokens/s", "tokens/pass", "acceptance length", "acceptance rate", "by position", "draft/forward/other", "MB")

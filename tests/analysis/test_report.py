@@ -125,6 +125,8 @@ def test_a_noisy_machine_is_told() -> None:
     wild = make_rows([*steady, *(sample("m", 0.5 + 0.1 * at, at) for at in range(3))], ["plain"])
     assert noise(calm) is None
     assert "noisy" in (noise(wild) or "")
+    assert "of one round" in (noise(make_rows([steady[0], sample("m", 0.5)], ["plain"])) or "")
+    assert noise(make_rows(steady, ["plain"])) is None, "nothing was compared"
 
 
 def test_the_report_is_written_in_three_forms() -> None:
