@@ -16,7 +16,7 @@ from typing import Literal
 
 from playground.analysis.bench import BASELINE, PLAIN, Bench, Plan, measure, prepare
 from playground.analysis.benchmark import Sample, read_samples
-from playground.analysis.report import Row, make_rows
+from playground.analysis.report import Row, make_rows, noise
 from playground.analysis.sweep import Sweep, direction, find_sweeps, sweep_figure
 from playground.decoding.codec import JSON, decode_value
 from playground.errors import UserError
@@ -149,12 +149,13 @@ class Measuring:
     def view(self, visitor: str) -> dict[str, JSON]:
         """The state for a visitor, who is told whether the benchmark is theirs and what could be gone on with."""
         with self._lock:
-            state = asdict(self._state)
-        paused = self.paused()
+            now = self._state
+        state, paused = asdict(now), self.paused()
         return state | {
             "mine": self._jobs.owns(KIND, visitor),
             "paused": asdict(paused) if paused else None,
             "baselines": [BASELINE, PLAIN],
+            "noise": (noise(now.rows) if now.phase == "done" else None) or "",
             "sweeps": self._sweeps(),
         }
 

@@ -84,6 +84,7 @@ def test_a_benchmark_fills_its_table_and_leaves_reports(measuring: Measuring) ->
     assert json.loads(measuring.report("json"))["rows"] == last["rows"]
     assert "draft-model k=4" in measuring.report("md")
     assert measuring.report("html").startswith("<!doctype html>")
+    assert "one round" in last["noise"], "so it looks where no interval has a width"
     (sweep,) = last["sweeps"]
     assert sweep["figure"]["data"]
 

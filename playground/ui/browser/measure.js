@@ -26,6 +26,7 @@ export function mount(element, props, watch, server, trigger) {
     rows: [],
     baselines: [],
     facts: {},
+    noise: '',
     sweeps: [],
     paused: null,
     order: null,
@@ -103,7 +104,7 @@ export function mount(element, props, watch, server, trigger) {
     $('progress').hidden = !busy();
     if (state.phase === 'measuring') $('progress').value = state.done / state.of;
     else $('progress').removeAttribute('value');
-    $('facts').textContent = Object.values(state.facts).join(' · ');
+    $('facts').textContent = [...Object.values(state.facts), phrase(state.noise)].filter(Boolean).join(' · ');
     $('reports').hidden = state.phase !== 'done';
     drawTable();
     $('cost').disabled = busy() || costs;
