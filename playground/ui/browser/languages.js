@@ -7,8 +7,7 @@ export function choose(wanted) {
   const ids = Object.keys(LANGUAGES);
   const base = (tag) => tag.toLowerCase().split('-')[0];
   for (const tag of wanted.filter(Boolean)) {
-    const found =
-      ids.find((id) => id.toLowerCase() === tag.toLowerCase()) ?? ids.find((id) => base(id) === base(tag));
+    const found = ids.find((id) => id.toLowerCase() === tag.toLowerCase()) ?? ids.find((id) => base(id) === base(tag));
     if (found) return found;
   }
   return 'en';

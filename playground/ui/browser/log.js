@@ -66,7 +66,9 @@ function titlesOf(lanes) {
     const alike = lanes.filter((lane) => lane.title === title);
     if (alike.length < 2) return phrase(title);
     const names = Object.keys(settings).filter((name) => alike.some((lane) => lane.settings[name] !== settings[name]));
-    const told = names.map((name) => `${phrase(name.replaceAll('_', ' '))} ${phrase(String(settings[name]))}`).join(', ');
+    const told = names
+      .map((name) => `${phrase(name.replaceAll('_', ' '))} ${phrase(String(settings[name]))}`)
+      .join(', ');
     return `${phrase(title)} · ${told || at + 1}`;
   });
 }

@@ -27,7 +27,8 @@ export const PHRASES_PT_BR = {
   runs: 'execuções',
   'Other models': 'Outros modelos',
   'the family’s own': 'o da própria família',
-  'Here and below: a name, a hub id, a folder or a file': 'Aqui e abaixo: um nome, um id do hub, uma pasta ou um arquivo',
+  'Here and below: a name, a hub id, a folder or a file':
+    'Aqui e abaixo: um nome, um id do hub, uma pasta ou um arquivo',
   'Which drafts fit?': 'Quais rascunhos servem?',
   'No model of the catalog that is on this machine has this target’s tokenizer.':
     'Nenhum modelo do catálogo que esteja nesta máquina tem o tokenizador deste modelo alvo.',

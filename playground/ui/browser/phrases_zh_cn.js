@@ -159,8 +159,7 @@ export const PHRASES_ZH_CN = {
   server: '服务器',
   'Its base address, before /v1.': '它的基础地址，/v1 之前的部分。',
   model: '模型',
-  "The model's name on the server; empty takes the only one there is.":
-    '服务器上的模型名称；留空则用唯一的那个。',
+  "The model's name on the server; empty takes the only one there is.": '服务器上的模型名称；留空则用唯一的那个。',
   true: '是',
   false: '否',
 

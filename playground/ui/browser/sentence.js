@@ -29,7 +29,8 @@ function plot(step) {
     return ['story.told', { drafted: step.view.drafted, accepted: step.view.accepted, gain }];
   if (own?.status === 'unknown') return ['story.unknown', { n: gain }];
   if (!own) return ['story.cut', { n, accepted }];
-  if (!n) return step.reason ? ['story.none', { reason: phrase(step.reason), token: own }] : ['story.plain', { token: own }];
+  if (!n)
+    return step.reason ? ['story.none', { reason: phrase(step.reason), token: own }] : ['story.plain', { token: own }];
   if (depth < n) {
     const key = own.status === 'bonus' ? 'story.treeAll' : accepted ? 'story.tree' : 'story.treeNone';
     return [key, { n, depth, accepted: word('count', { n: accepted }), token: own, gain }];

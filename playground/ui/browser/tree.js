@@ -155,7 +155,11 @@ function nodeFacts(track, node) {
   return {
     title: title(track, node),
     facts: facts.filter(([, value]) => value != null).map(([key, value]) => [word(key), short(value)]),
-    reason: [phrase(node.reason), node.source && `${word('tip.source')} ${phrase(node.source)}`, `${word('tip.id')} ${node.token}`]
+    reason: [
+      phrase(node.reason),
+      node.source && `${word('tip.source')} ${phrase(node.source)}`,
+      `${word('tip.id')} ${node.token}`,
+    ]
       .filter(Boolean)
       .join(' · '),
   };

@@ -24,7 +24,8 @@ const written = (value) => (typeof value === 'number' && !Number.isInteger(value
 const plain = new Intl.NumberFormat(language, { useGrouping: false, maximumFractionDigits: 20 });
 
 // A number with so many digits behind the decimal sign, and a share as a percentage.
-export const number = (value, digits) => format({ minimumFractionDigits: digits, maximumFractionDigits: digits }, value);
+export const number = (value, digits) =>
+  format({ minimumFractionDigits: digits, maximumFractionDigits: digits }, value);
 export const percent = (share, digits = 0) => word('percent', { x: number(100 * share, digits) });
 
 // A number with so many significant digits.

@@ -2,7 +2,8 @@
 
 export const PT_BR = {
   percent: '{x}%',
-  'head.intro': 'Chute vários tokens a baixo custo, confira todos em uma passada do modelo grande, guarde os que concordam.',
+  'head.intro':
+    'Chute vários tokens a baixo custo, confira todos em uma passada do modelo grande, guarde os que concordam.',
   'head.rooms': 'Salas',
   'head.language': 'Idioma',
   'head.keys': 'Teclas',
@@ -170,8 +171,7 @@ export const PT_BR = {
   'test.ratio.low': '0 · fica',
   'test.ratio.high': 'rejeitado · 1',
   'test.typical.accepted': 'A probabilidade {p} está acima do limiar {threshold}: plausível o bastante, ele fica.',
-  'test.typical.rejected':
-    'A probabilidade {p} não está acima do limiar {threshold}, ou outro ramo era mais longo.',
+  'test.typical.rejected': 'A probabilidade {p} não está acima do limiar {threshold}, ou outro ramo era mais longo.',
   'test.typical.label': 'p = {mark}, fica acima de {threshold}',
   'test.typical.low': '0 · rejeitado',
   'test.typical.high': 'fica',
@@ -483,15 +483,15 @@ export const PT_BR = {
   'story.all':
     'Todos os {n} tokens propostos foram aceitos, e a mesma passada deu {token} como bônus: {gain} tokens em uma passada.',
   'story.some.one': 'Um token foi proposto: {wrong}. O alvo o rejeitou e pôs {token} no lugar.',
-  'story.some': '{n} tokens foram propostos, {accepted} aceitos. Então o alvo pôs {token} onde o rascunho tinha {wrong}.',
+  'story.some':
+    '{n} tokens foram propostos, {accepted} aceitos. Então o alvo pôs {token} onde o rascunho tinha {wrong}.',
   'story.someNone':
     '{n} tokens foram propostos, nenhum aceito: o alvo pôs {token} onde o rascunho tinha {wrong}, e o que vinha depois nem foi julgado.',
   'story.tree':
     'Foi proposta uma árvore de {n} candidatos, com profundidade {depth}. O alvo a seguiu por {accepted} e depois pôs {token} por conta própria.',
   'story.treeAll':
     'Foi proposta uma árvore de {n} candidatos, com profundidade {depth}. O alvo seguiu um ramo até o fim e deu {token} como bônus: {gain} tokens em uma passada.',
-  'story.treeNone':
-    'Foi proposta uma árvore de {n} candidatos e nenhum era o token do próprio alvo: ele pôs {token}.',
+  'story.treeNone': 'Foi proposta uma árvore de {n} candidatos e nenhum era o token do próprio alvo: ele pôs {token}.',
   count: '{n} tokens',
   'count.one': '1 token',
   'story.cut.one': 'O único token proposto foi aceito, e a execução terminou ali.',
@@ -532,7 +532,8 @@ export const PT_BR = {
   'measure.results': 'Resultados',
   'measure.idle': 'Ainda não se mediu nada.',
   'measure.loading': 'Preparando {target} …',
-  'measure.measuring': '{target}, rodada {round} de {rounds}: {done} de {of} respostas. A tabela mostra o que há até agora.',
+  'measure.measuring':
+    '{target}, rodada {round} de {rounds}: {done} de {of} respostas. A tabela mostra o que há até agora.',
   'measure.left': 'Faltam cerca de {time}.',
   'measure.seconds': '{n} segundos',
   'measure.seconds.one': 'um segundo',

@@ -93,14 +93,11 @@ export const ZH_CN = {
   'why.readFirst': '每次前向得到一个 token；读取提示词的 {n} 次前向没有产出，也计算在内。',
   'why.readFirst.one': '每次前向得到一个 token；读取提示词的那次前向没有产出，也计算在内。',
   'why.wins': '更快：每步得到 {gain} 个 token，用时是基线一步的 {cost}×。',
-  'why.few':
-    '更慢：猜对的太少（{proposed} 个中 {accepted} 个）。每步得到 {gain} 个 token，用时是基线一步的 {cost}×。',
+  'why.few': '更慢：猜对的太少（{proposed} 个中 {accepted} 个）。每步得到 {gain} 个 token，用时是基线一步的 {cost}×。',
   'why.nothing': '更慢：从来没有猜测可用，而寻找猜测也要花时间。',
   'why.draft': '更慢：猜测太贵，占了 {share}% 的时间。每步得到 {gain} 个 token，用时是基线一步的 {cost}×。',
-  'why.forward':
-    '更慢：前向太宽。检查 {rows} 行需要 {ms} ms，基线的一行需要 {theirs} ms，每步得到 {gain} 个 token。',
-  'why.overhead':
-    '更慢：接受判定和记账占了 {share}% 的时间。每步得到 {gain} 个 token，用时是基线一步的 {cost}×。',
+  'why.forward': '更慢：前向太宽。检查 {rows} 行需要 {ms} ms，基线的一行需要 {theirs} ms，每步得到 {gain} 个 token。',
+  'why.overhead': '更慢：接受判定和记账占了 {share}% 的时间。每步得到 {gain} 个 token，用时是基线一步的 {cost}×。',
   'why.prompt': '目前更慢：读取提示词花了更长时间。此后每步得到 {gain} 个 token，用时是基线一步的 {cost}×。',
   'why.batch': '就这一个序列而言更慢：它的前向同时服务 {sequences} 个序列。合计每秒 {together} 个 token。',
   'one.title': '猜了什么，目标模型如何处理',
@@ -131,8 +128,10 @@ export const ZH_CN = {
   'one.side.one': '窗口的 1 行',
   'one.cacheLabel':
     '之前：{before} 行。读取：{fed} 个已确定的 token。猜测中保留 {kept} 行，丢弃 {gone} 行。之后：{after} 行。',
-  'one.cacheTold': '这次前向读了 {rows} 行。{n} 个被接受的猜测的行保留，丢弃 {gone} 行：之前 {before} 行，之后 {after} 行。',
-  'one.cacheTold.one': '这次前向读了 {rows} 行。被接受的那个猜测的行保留，丢弃 {gone} 行：之前 {before} 行，之后 {after} 行。',
+  'one.cacheTold':
+    '这次前向读了 {rows} 行。{n} 个被接受的猜测的行保留，丢弃 {gone} 行：之前 {before} 行，之后 {after} 行。',
+  'one.cacheTold.one':
+    '这次前向读了 {rows} 行。被接受的那个猜测的行保留，丢弃 {gone} 行：之前 {before} 行，之后 {after} 行。',
   'one.cacheNone': '这次前向读了 {rows} 行；没有猜对，丢弃 {gone} 行：之前 {before} 行，之后 {after} 行。',
   'one.cachePlain': '这次前向读了 {rows} 行，没有猜测，丢弃 {gone} 行：之前 {before} 行，之后 {after} 行。',
   'one.veiled': '尚未揭晓。目标模型会怎么说？',
@@ -533,8 +532,7 @@ export const ZH_CN = {
   'measure.part.forward': '{share} 的时间用于目标模型的前向。',
   'measure.part.other': '{share} 的时间既非起草也非前向。',
   'measure.definitions': '各列的含义',
-  'measure.means.tokensPerSecond':
-    'token 数除以实际时间，含提示词，不含加载和预热：先对问题取平均，再取各轮的中位数。',
+  'measure.means.tokensPerSecond': 'token 数除以实际时间，含提示词，不含加载和预热：先对问题取平均，再取各轮的中位数。',
   'measure.means.over': '加速比：同一轮中两条赛道每秒 token 数之比。取各轮的中位数；括号内为最小值和最大值。',
   'measure.means.tokensPerPass': 'token 数除以目标模型的前向次数，读提示词的那次也计入。',
   'measure.means.acceptanceLength': '1 + 接受的 token 数 / 有提议的步数。',
