@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import random
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -167,39 +169,31 @@ def losses(folder: Path) -> list[tuple[float, float]]:
     return [(line["step"], line["loss"]) for line in read_log(folder / "work")]
 
 
-def run_in_a_process(folder: Path) -> None:
+def run_in_a_process(folder: Path, killed_after: int | None = None, delay: float = 0.0) -> None:
+    """Killed `delay` seconds after so many events, which may be in the middle of anything."""
     torch.set_num_threads(1)
-    for _ in make_heads(target(), prompts(), recipe(150), folder / "work", folder / "out"):
-        time.sleep(0.004)  # so that a kill lands anywhere
+    for number, _ in enumerate(make_heads(target(), prompts(), recipe(150), folder / "work", folder / "out")):
+        if number == killed_after:
+            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        time.sleep(0.004)
 
 
 @pytest.mark.slow
 def test_killed_at_ten_random_moments_it_repeats_every_loss(tmp_path: Path) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    whole = context.Process(target=run_in_a_process, args=(tmp_path / "whole",))
-    began = time.monotonic()
-    whole.start()
-    whole.join()
-    assert whole.exitcode == 0
-    duration = time.monotonic() - began
 
-    draw, kills = random.Random(), 0
-    while True:
-        process = context.Process(target=run_in_a_process, args=(tmp_path / "killed",))
+    def run(name: str, *killed: float) -> int | None:
+        process = context.Process(target=run_in_a_process, args=(tmp_path / name, *killed))
         process.start()
-        if kills == 10:
-            process.join()
-            assert process.exitcode == 0
-            break
-        process.join(draw.uniform(0, duration / 6))
-        process.kill()
         process.join()
-        assert process.exitcode in (-signal.SIGKILL, 0)
-        kills += process.exitcode == -signal.SIGKILL
-        if process.exitcode == 0:
-            break
-    assert kills >= 5, "it ended before it could be killed"
+        return process.exitcode
+
+    draw = random.Random()
+    assert run("whole") == 0
+    for _ in range(10):
+        assert run("killed", draw.randrange(100), draw.uniform(0, 0.02)) == -signal.SIGKILL
+    assert run("killed") == 0
     assert losses(tmp_path / "killed") == losses(tmp_path / "whole")
     assert [step for step, _ in losses(tmp_path / "whole")] == list(range(160))
     heads = [load_heads(tmp_path / name / "out") for name in ("whole", "killed")]
