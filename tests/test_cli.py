@@ -140,7 +140,7 @@ def test_export_writes_a_page_that_holds_the_trace(tmp_path: Path) -> None:
         (("export", "nowhere.jsonl", "out.html"), "nowhere.jsonl cannot be read: No such file or directory."),
         (("export", "README.md", "out.html"), "Line 1 of the trace is not a JSON object"),
         (("export", "assets/lessons/traces/first.jsonl", "no/such/folder/out.html"), "The page cannot be written to"),
-        (("record-lessons", "nothing"), "There is no recording called 'nothing'. Recordings: copying"),
+        (("record-lessons", "nothing"), "There is no recording called 'nothing'. Recordings: first, copying"),
     ],
 )
 def test_bad_input_to_export_and_record_lessons_is_a_sentence(arguments: tuple[str, ...], sentence: str) -> None:

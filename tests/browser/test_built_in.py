@@ -46,7 +46,7 @@ def test_two_real_lanes_race_and_write_the_same_text(open_page, store):
     assert page.evaluate(ENDED) == "done"
     one, other = page.evaluate(TEXTS)
     assert one == other != ""
-    statuses = page.eval_on_selector_all(".lane-2 .token", "all => all.map((one) => one.classList[1])")
+    statuses = page.eval_on_selector_all(".lane-2 .tokens .token", "all => all.map((one) => one.classList[1])")
     assert {"accepted", "corrected"} & set(statuses)
     assert all(resident.leases == 0 for resident in store.resident())
 

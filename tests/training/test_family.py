@@ -10,11 +10,13 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from playground.training import corpus as corpus_module
+from playground.training import prompts as prompts_module
 from playground.training.corpus import HeldOut, read_books
 from playground.training.evaluation import agreement, bits_per_byte
-from playground.training.family import FamilyPlan, Member, Shape, build, start_from, train_family
+from playground.training.family import FamilyPlan, Member, OwnText, Shape, build, start_from, train_family
 from playground.training.forward import next_token_logits
 from playground.training.loop import Schedule
+from playground.training.self_distillation import Writing
 
 VOCAB, CONTEXT = 300, 64
 
@@ -30,9 +32,11 @@ def schedule(steps: int) -> Schedule:
 @pytest.mark.slow
 def test_the_family_in_miniature(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = [f"def f{i}(x):\n    return x + {i}\n" for i in range(300)]
-    monkeypatch.setattr(corpus_module, "read_standard_library", lambda: code)
+    for module in (corpus_module, prompts_module):
+        monkeypatch.setattr(module, "read_standard_library", lambda: code)
     members = [Member(shape(3, 1), schedule(80)), Member(shape(1), schedule(20)), Member(shape(2), schedule(20))]
-    plan = FamilyPlan(*members, vocab_size=VOCAB, context=CONTEXT)
+    own_text = OwnText(20, Writing(new_tokens=8), schedule(8))
+    plan = FamilyPlan(*members, own_text=own_text, vocab_size=VOCAB, context=CONTEXT)
     train_family(shelf, tmp_path / "work", tmp_path / "out", plan, compiled=False)
 
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out" / "draft")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -41,22 +42,37 @@ def test_without_playwright_it_says_how_to_get_it(monkeypatch):
         pass
 
 
+def apart(work):
+    """Do `work` in a thread of its own: Playwright allows one browser per thread, and other tests keep theirs open."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(work).result()
+
+
 def test_without_chromium_it_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setattr(bench.shutil, "which", lambda name: str(tmp_path / name))
-    with pytest.raises(UserError, match="needs Chromium"), bench._chromium():
-        pass
+
+    def start():
+        with bench._chromium():
+            pass
+
+    with pytest.raises(UserError, match="needs Chromium"):
+        apart(start)
 
 
 @pytest.mark.browser
 def test_every_step_of_a_replay_reaches_the_page_and_every_message_has_a_lag():
     race = bench.Race(recorded=traces.race())
-    with bench._chromium() as page, bench._served(race) as address:
-        page.goto(address)
-        page.wait_for_function("window.Plotly && document.querySelector('.stage')?.view")
-        for tokens, clicks in ((20, False), (300, True)):
-            shown = bench._run(page, race, tokens, clicks)
-            assert shown.sent == shown.arrived == len(bench.lengthened(traces.race(), tokens))
-            assert shown.lost == 0
-            assert len(shown.lags) == len(race.handed_out) > 2
-            assert min(shown.lags) > 0
-            assert bool(shown.clicks) == clicks
+
+    def replay():
+        with bench._chromium() as page, bench._served(race) as address:
+            page.goto(address)
+            page.wait_for_function("window.Plotly && document.querySelector('.stage')?.view")
+            for tokens, clicks in ((20, False), (300, True)):
+                shown = bench._run(page, race, tokens, clicks)
+                assert shown.sent == shown.arrived == len(bench.lengthened(traces.race(), tokens))
+                assert shown.lost == 0
+                assert len(shown.lags) == len(race.handed_out) > 2
+                assert min(shown.lags) > 0
+                assert bool(shown.clicks) == clicks
+
+    apart(replay)
