@@ -1,19 +1,23 @@
 """The built-in family: a target, a draft distilled from it, and a smaller target, all with one tokenizer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from playground.training.corpus import Corpus, prepare_corpus
+from playground.decoding.target import TransformersTarget
+from playground.training.corpus import Corpus, Ids, prepare_corpus
 from playground.training.evaluation import Agreement, agreement, bits_per_byte
 from playground.training.forward import next_token_logits, trunk
 from playground.training.loop import Batches, Schedule, read_log, training
+from playground.training.prompts import corpus_prompts
 from playground.training.publish import publish
+from playground.training.self_distillation import Writing, read_texts, write_text
 from playground.training.unlikelihood import CONTINUATION, looping, unlikelihood
 
 Objective = Callable[[Tensor], Tensor]  # token ids [B, T+1] -> loss, a scalar
@@ -49,16 +53,27 @@ class Member:
 
 
 @dataclass(frozen=True)
+class OwnText:
+    """Text that the target writes after so many passages of the corpus, and how long its students learn from it."""
+
+    prompts: int
+    writing: Writing
+    schedule: Schedule
+
+
+@dataclass(frozen=True)
 class FamilyPlan:
     """Who is trained for how long; draft and small target learn from the target.
 
-    `unlooping` is a last phase in which the target unlearns to write in circles.
+    `unlooping` is a last phase in which the target unlearns to write in circles, `own_text` one in which its students
+    learn from what it writes then.
     """
 
     target: Member
     draft: Member
     small_target: Member
     unlooping: Schedule | None = None
+    own_text: OwnText | None = None
     vocab_size: int = 4096
     context: int = 1024
 
@@ -68,6 +83,7 @@ STANDARD_PLAN = FamilyPlan(
     draft=Member(Shape(layers=1), Schedule(stable=450, decay=150)),
     small_target=Member(Shape(layers=4), Schedule(stable=250, decay=110)),
     unlooping=Schedule(120, 80, warmup=10, peak=1e-3, batch_tokens=2048, decay_row_tokens=256),
+    own_text=OwnText(4_000, Writing(64, (0.0, 0.0, 1.0)), Schedule(150, 100, warmup=10, decay_row_tokens=256)),
 )
 
 
@@ -169,8 +185,23 @@ def train_family(
             likelihood = torch.compile(objective) if compiled else objective
             both = unlikelihood(model, likelihood)  # writes text, which is nothing to compile
             _train_member(model, both, plan.unlooping, corpus, phases[-1], compiled=False)
+        if target is not None and plan.own_text is not None:
+            phases.append(work / f"{name}-own-text")
+            own = replace(corpus, train=_own_text(target, plan.own_text, corpus, books, work / "own-text"))
+            _train_member(model, objective, plan.own_text.schedule, own, phases[-1], compiled)
         _publish_member(model, phases, corpus, out / name, target)
         target = target or model
+
+
+def _own_text(target: LlamaForCausalLM, plan: OwnText, corpus: Corpus, books: Path, folder: Path) -> Ids:
+    """What `target` writes after passages of the corpus, and as much of the corpus itself. A draft is asked what comes
+    after the target's own words, not after an author's (arXiv:2310.08461, section 4.2)."""
+    prompts = corpus_prompts(corpus.tokenizer, books, plan.prompts).seen
+    for _ in write_text(TransformersTarget(target), prompts, folder, plan.writing):
+        pass
+    end = target.config.eos_token_id
+    own = np.concatenate([[*text.ids, end] for text in read_texts(folder)]).astype(corpus.train.dtype)
+    return np.concatenate([own, corpus.train[: len(own)]])
 
 
 def _train_member(
