@@ -47,14 +47,8 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Member:
-    shape: Shape
-    schedule: Schedule
-
-
-@dataclass(frozen=True)
 class OwnText:
-    """Text that the target writes after so many passages of the corpus, and how long its students learn from it."""
+    """Text that the target writes after so many passages of the corpus, and how long a student learns from it last."""
 
     prompts: int
     writing: Writing
@@ -62,28 +56,36 @@ class OwnText:
 
 
 @dataclass(frozen=True)
+class Member:
+    shape: Shape
+    schedule: Schedule
+    own_text: OwnText | None = None
+
+
+@dataclass(frozen=True)
 class FamilyPlan:
     """Who is trained for how long; draft and small target learn from the target.
 
-    `unlooping` is a last phase in which the target unlearns to write in circles, `own_text` one in which its students
-    learn from what it writes then.
+    `unlooping` is a last phase in which the target unlearns to write in circles.
     """
 
     target: Member
     draft: Member
     small_target: Member
     unlooping: Schedule | None = None
-    own_text: OwnText | None = None
     vocab_size: int = 4096
     context: int = 1024
 
 
 STANDARD_PLAN = FamilyPlan(
     target=Member(Shape(layers=12, exit_layer=3), Schedule(stable=2_100, decay=380, peak=4e-3)),
-    draft=Member(Shape(layers=1), Schedule(stable=450, decay=150)),
+    draft=Member(
+        Shape(layers=1),
+        Schedule(stable=450, decay=150),
+        OwnText(4_000, Writing(64, (0.0, 0.0, 1.0)), Schedule(150, 100, warmup=10, decay_row_tokens=256)),
+    ),
     small_target=Member(Shape(layers=4), Schedule(stable=250, decay=110)),
     unlooping=Schedule(120, 80, warmup=10, peak=1e-3, batch_tokens=2048, decay_row_tokens=256),
-    own_text=OwnText(4_000, Writing(64, (0.0, 0.0, 1.0)), Schedule(150, 100, warmup=10, decay_row_tokens=256)),
 )
 
 
@@ -185,10 +187,10 @@ def train_family(
             likelihood = torch.compile(objective) if compiled else objective
             both = unlikelihood(model, likelihood)  # writes text, which is nothing to compile
             _train_member(model, both, plan.unlooping, corpus, phases[-1], compiled=False)
-        if target is not None and plan.own_text is not None:
+        if target is not None and member.own_text is not None:
             phases.append(work / f"{name}-own-text")
-            own = replace(corpus, train=_own_text(target, plan.own_text, corpus, books, work / "own-text"))
-            _train_member(model, objective, plan.own_text.schedule, own, phases[-1], compiled)
+            own = replace(corpus, train=_own_text(target, member.own_text, corpus, books, work / "own-text"))
+            _train_member(model, objective, member.own_text.schedule, own, phases[-1], compiled)
         _publish_member(model, phases, corpus, out / name, target)
         target = target or model
 
