@@ -30,10 +30,18 @@ class Jobs:
         self._seen: dict[str, float] = {}
         self._working: Thread | None = None
 
-    def start(self, kind: str, what: str, visitor: str, prepare: Callable[[], Callable[[], None]]) -> None:
+    def start(
+        self,
+        kind: str,
+        what: str,
+        visitor: str,
+        prepare: Callable[[], Callable[[], None]],
+        failed: Callable[[str], None],
+    ) -> None:
         """Do in the background what `prepare` returns; it is called when nothing else runs and before anybody may ask.
 
-        `what` says what is going on, for those who have to wait. Raises UserError while another job runs.
+        `what` says what is going on, for those who have to wait; `failed` is told, in a sentence, that the work did not
+        end well. Raises UserError while another job runs.
         """
         with self._lock:
             if self._alive:
@@ -45,7 +53,7 @@ class Jobs:
             self._kind, self._what, self._owners[kind] = kind, what, visitor
             self._seen[visitor] = time.monotonic()
             self._halt.clear()
-            self._working = Thread(target=work, name=kind, daemon=True)
+            self._working = Thread(target=_tried, args=(work, kind, failed), name=kind, daemon=True)
             self._working.start()
 
     def stop(self, kind: str, visitor: str) -> None:
@@ -88,3 +96,15 @@ class Jobs:
     @property
     def _alive(self) -> bool:
         return self._working is not None and self._working.is_alive()
+
+
+def _tried(work: Callable[[], None], kind: str, failed: Callable[[str], None]) -> None:
+    wrong = f"The {kind} broke off. The server’s own log says why."
+    try:
+        work()
+        wrong = ""
+    except UserError as error:
+        wrong = str(error)
+    finally:  # what nobody foresaw goes on to the thread's hook, which logs it
+        if wrong:
+            failed(wrong)

@@ -21,7 +21,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def running() -> Iterator[tuple[Jobs, threading.Event]]:
     """A job of the kind "a" that "owner" started and that ends when the event is set."""
     jobs, end = Jobs(), threading.Event()
-    jobs.start("a", "A thing is made", "owner", lambda: lambda: end.wait(60))
+    jobs.start("a", "A thing is made", "owner", lambda: lambda: end.wait(60), pytest.fail)
     yield jobs, end
     end.set()
     list(jobs.watch("a", "owner", lambda: None))
@@ -35,7 +35,7 @@ def test_a_second_job_of_any_kind_is_refused_before_it_changes_anything(running:
 
     for kind in ("a", "b"):
         with pytest.raises(UserError, match="A thing is made, and one such job at a time"):
-            jobs.start(kind, "Another", "other", prepare)
+            jobs.start(kind, "Another", "other", prepare, pytest.fail)
     assert jobs.busy("a")
     assert not jobs.busy("b")
     assert jobs.owns("a", "owner")
@@ -71,7 +71,30 @@ def test_a_job_may_follow_another(running: tuple[Jobs, threading.Event]) -> None
     jobs.stop("a", "owner")
     end.set()
     list(jobs.watch("a", "owner", lambda: None))
-    jobs.start("b", "Another", "other", lambda: lambda: None)
+    jobs.start("b", "Another", "other", lambda: lambda: None, pytest.fail)
     assert not jobs.halted
     assert jobs.owns("b", "other")
     list(jobs.watch("b", "other", lambda: None))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (UserError("There is no such model."), "There is no such model."),
+        (ZeroDivisionError("secret"), "The thing broke off. The server’s own log says why."),
+    ],
+)
+def test_work_that_fails_is_told_in_a_sentence_and_what_nobody_foresaw_is_logged(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[type[BaseException]] = []
+    monkeypatch.setattr(threading, "excepthook", lambda failure: logged.append(failure.exc_type))
+
+    def work() -> None:
+        raise error
+
+    jobs, told = Jobs(), list[str]()
+    jobs.start("thing", "A thing is made", "owner", lambda: work, told.append)
+    list(jobs.watch("thing", "owner", lambda: None))
+    assert told == [said]
+    assert logged == ([] if isinstance(error, UserError) else [ZeroDivisionError])

@@ -18,12 +18,13 @@ class Gate:
         me = get_ident()
         with self._changed:
             self._queue.append(me)
+            mine = False
             try:
-                self._changed.wait_for(lambda: self._queue[0] == me)
-            except BaseException:  # interrupted: whoever waits behind must not wait for ever
-                self._queue.remove(me)
-                self._changed.notify_all()
-                raise
+                mine = self._changed.wait_for(lambda: self._queue[0] == me)
+            finally:
+                if not mine:  # interrupted: whoever waits behind must not wait for ever
+                    self._queue.remove(me)
+                    self._changed.notify_all()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

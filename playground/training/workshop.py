@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -41,8 +40,6 @@ NODES = 64  # the largest tree that is looked at
 WRITING = Writing(new_tokens=64, temperatures=(0.0, 0.0, 1.0), batch=32)
 POINTS = 300  # of the loss that are told
 KIND = "training"
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,8 @@ class Workshop:
                 self._state = State(run=token_hex(4), phase="loading", order=chosen)
             return lambda: self._work(chosen)
 
-        self._jobs.start(KIND, f"Heads for {order.family} are being trained", visitor, prepare)
+        what = f"Heads for {order.family} are being trained"
+        self._jobs.start(KIND, what, visitor, prepare, lambda wrong: self._change("failed", wrong))
 
     def stop(self, visitor: str) -> None:
         """Pause: a checkpoint is kept. Raises UserError for a training that somebody else watches over."""
@@ -147,25 +145,19 @@ class Workshop:
     def _work(self, order: Order) -> None:
         began = time.monotonic()
         work = self._folder(order.family) / "work"
-        try:
-            with self.store.lease(self.catalog.families[order.family].target.source) as model:
-                gate = self.store.gate(model.target.device)
-                work.mkdir(parents=True, exist_ok=True)
-                (work / "order.json").write_text(json.dumps(asdict(order)), encoding="utf-8")
-                events = self._events(order, model, work, gate)
-                while (event := _next(events, gate)) is not None:
-                    self._take(event, work, time.monotonic() - began)
-                    if self._jobs.halted and not isinstance(event, Made):
-                        events.close()
-                        self._change("paused")
-                        return
-            shutil.rmtree(work, ignore_errors=True)
-            self._change("done")
-        except UserError as error:
-            self._change("failed", str(error))
-        except Exception:
-            self._change("failed", "The training broke off. The server’s own log says why.")
-            log.exception("A training broke off")
+        with self.store.lease(self.catalog.families[order.family].target.source) as model:
+            gate = self.store.gate(model.target.device)
+            work.mkdir(parents=True, exist_ok=True)
+            (work / "order.json").write_text(json.dumps(asdict(order)), encoding="utf-8")
+            events = self._events(order, model, work, gate)
+            while (event := _next(events, gate)) is not None:
+                self._take(event, work, time.monotonic() - began)
+                if self._jobs.halted and not isinstance(event, Made):
+                    events.close()
+                    self._change("paused")
+                    return
+        shutil.rmtree(work, ignore_errors=True)
+        self._change("done")
 
     def _events(
         self, order: Order, model: LoadedModel, work: Path, gate: AbstractContextManager[None]

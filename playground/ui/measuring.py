@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 import tempfile
 import time
@@ -29,8 +28,6 @@ BUILT_IN = Path(__file__).parents[2] / "assets" / "questions" / "built-in.jsonl"
 REPORTS = {"json": "report.json", "md": "report.md", "html": "report.html"}
 LARGEST_FILE = 500_000  # characters of an uploaded question file
 DRAW_SECONDS = 1.0  # between two tables while samples come in
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,8 @@ class Measuring:
                     self._samples, self._began = [], time.monotonic()
                 return lambda: self._work(chosen)
 
-            self._jobs.start(KIND, f"A benchmark of {chosen.target} runs", visitor, begin)
+            what = f"A benchmark of {chosen.target} runs"
+            self._jobs.start(KIND, what, visitor, begin, lambda wrong: self._change(phase="failed", error=wrong))
 
     def stop(self, visitor: str) -> None:
         """Pause after the answer in flight. Raises UserError for a benchmark that somebody else watches over."""
@@ -213,11 +211,6 @@ class Measuring:
             self._change(phase="done", rows=rows, facts=facts)
         except HaltedError:
             self._change(phase="paused", rows=self._rows())
-        except UserError as error:
-            self._change(phase="failed", error=str(error))
-        except Exception:
-            self._change(phase="failed", error="The benchmark broke off. The server’s own log says why.")
-            log.exception("A benchmark broke off")
 
     def _progress(self, message: str, fraction: float | None = None) -> None:
         """Called by the benchmark before every answer."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from threading import Lock
@@ -13,13 +12,10 @@ from playground.analysis.bench import Bench
 from playground.analysis.cost_curve import CostCurve, cost_curve
 from playground.analysis.cost_report import cost_figure, cost_sentences
 from playground.decoding.codec import JSON
-from playground.errors import UserError
 from playground.jobs import HaltedError, Jobs
 
-KIND = "cost"
+KIND = "measurement"
 BUDGET_SECONDS = 20.0
-
-log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -51,7 +47,8 @@ class PassCost:
             self._change(State("measuring", target))
             return lambda: self._work(target)
 
-        self._jobs.start(KIND, f"The cost of a pass of {target} is being measured", visitor, begin)
+        what = f"The cost of a pass of {target} is being measured"
+        self._jobs.start(KIND, what, visitor, begin, lambda wrong: self._change(State("failed", target, error=wrong)))
 
     def stop(self, visitor: str) -> None:
         """Leave it unmeasured. Raises UserError for a measurement that somebody else watches over."""
@@ -77,11 +74,6 @@ class PassCost:
             self._change(State("done", target, told=cost_sentences(curve), figure=figure))
         except HaltedError:
             self._change(State())
-        except UserError as error:
-            self._change(State("failed", target, error=str(error)))
-        except Exception:
-            self._change(State("failed", target, error="The measurement broke off. The server’s own log says why."))
-            log.exception("A measurement of pass costs broke off")
 
     def _progress(self, message: str, fraction: float | None) -> None:
         if self._jobs.halted:
