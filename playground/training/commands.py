@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from playground.errors import UserError
+from playground.options import Device, Dtype
 
 if TYPE_CHECKING:  # the command line answers before torch is imported
     from playground.models.loading import LoadedModel
@@ -38,8 +39,6 @@ Steps = Annotated[int, typer.Option(help="Most steps; training ends earlier when
 Rate = Annotated[float, typer.Option(help="Learning rate at its peak.")]
 
 Minutes = Annotated[float | None, typer.Option(help="Time for everything; by default as long as it takes.")]
-Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, ...")]
 
 
 @app.command("train-family")
