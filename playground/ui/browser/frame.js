@@ -102,3 +102,18 @@ export function frame(colours, height = 260) {
     yaxis: axis,
   };
 }
+
+// Bars on top of each other, a bar for every step after `from` up to `count`.
+export const stackedBySteps = (base, from, count) => ({
+  ...base,
+  barmode: 'stack',
+  bargap: 0.12,
+  hovermode: 'x unified',
+  xaxis: {
+    ...base.xaxis,
+    title: { text: word('step') },
+    range: [from + 0.4, Math.max(8, count) + 0.6],
+    showgrid: false,
+    dtick: tickEvery(Math.max(8, count - from)),
+  },
+});

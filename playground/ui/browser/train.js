@@ -4,6 +4,7 @@ import { h, spell } from './dom.js';
 import { DASHES, frame, nothing } from './frame.js';
 import { Gate } from './gate.js';
 import { phrase } from './phrases.js';
+import { palette } from './room.js';
 import { number, percent, word } from './words.js';
 
 const BUSY = ['loading', 'writing', 'learning', 'judging'];
@@ -111,7 +112,7 @@ export function lossFigure({ loss, checks }, colours) {
       line(loss, word('train.seen'), { mode: 'lines', line: { color: colours.muted, width: 1 } }),
       line(checks, word('train.heldOut'), {
         mode: 'lines+markers',
-        line: { color: colours.heads[0], width: 2 },
+        line: { color: colours.lanes[0], width: 2 },
         marker: { size: 6 },
       }),
     ],
@@ -131,7 +132,7 @@ export function accuracyFigure({ checks }, colours) {
       name: word('train.head', { head: head + 1 }),
       x: checks.map(([step]) => step),
       y: checks.map((check) => check[head + 2]),
-      line: { color: colours.heads[head], dash: DASHES[head], width: 2 },
+      line: { color: colours.lanes[head], dash: DASHES[head], width: 2 },
       marker: { size: 5 },
       hovertemplate: '%{y:.1%}',
     })),
@@ -183,14 +184,4 @@ export function result({ result: made }, heads, use) {
   }
   if (heads) parts.push(h('button', { type: 'button', class: 'first', onclick: use }, word('train.use')));
   return parts;
-}
-
-function palette(room) {
-  const style = getComputedStyle(room);
-  const read = (name) => style.getPropertyValue(`--${name}`).trim();
-  return {
-    ...Object.fromEntries(['ink', 'muted', 'line', 'paper'].map((name) => [name, read(name)])),
-    heads: DASHES.map((_, at) => read(`lane-${at + 1}`)),
-    font: style.fontFamily,
-  };
 }

@@ -1,6 +1,6 @@
 // The rows of the key-value cache along the steps: what was there, what the pass added, what of that stayed.
 
-import { HATCH, frame, nothing, standing, tickEvery, tint } from './frame.js';
+import { HATCH, frame, nothing, stackedBySteps, standing, tint } from './frame.js';
 import { word } from './words.js';
 
 const STEPS = 40; // the latest steps before the playhead
@@ -42,17 +42,7 @@ export function cacheStrip(log, lane, head, colours) {
       ...(shown.some(({ side }) => side) ? [bars('side', colours['never-reached'], HATCH['never-reached'])] : []),
     ],
     layout: {
-      ...base,
-      barmode: 'stack',
-      bargap: 0.12,
-      hovermode: 'x unified',
-      xaxis: {
-        ...base.xaxis,
-        title: { text: word('step') },
-        range: [from + 0.4, Math.max(8, count) + 0.6],
-        showgrid: false,
-        dtick: tickEvery(Math.max(8, count - from)),
-      },
+      ...stackedBySteps(base, from, count),
       yaxis: { ...base.yaxis, title: { text: word('cache.axis') }, range: [bottom, top + 1] },
     },
     caption:

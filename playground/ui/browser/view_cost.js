@@ -1,6 +1,6 @@
 // Where the time goes: per pass of the focused lane, and per token of every lane.
 
-import { escape, frame, nothing, standing, tickEvery } from './frame.js';
+import { escape, frame, nothing, stackedBySteps, standing } from './frame.js';
 import { countAt, trackOf } from './log.js';
 import { number, word } from './words.js';
 
@@ -42,17 +42,7 @@ export function costPerPass(log, lane, head, colours) {
       }),
     ),
     layout: {
-      ...base,
-      barmode: 'stack',
-      bargap: 0.12,
-      hovermode: 'x unified',
-      xaxis: {
-        ...base.xaxis,
-        title: { text: word('step') },
-        range: [from + 0.4, Math.max(8, count) + 0.6],
-        showgrid: false,
-        dtick: tickEvery(Math.max(8, count - from)),
-      },
+      ...stackedBySteps(base, from, count),
       yaxis: { ...base.yaxis, title: { text: word('view.ms') }, range: [0, 1.05 * Math.max(...shown.map(ms)) || 1] },
     },
     // What a server's step cost is not told, only when it came.

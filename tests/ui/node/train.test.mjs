@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { accuracyFigure, lossFigure, sentence } from '../../../playground/ui/browser/train.js';
 
-const COLOURS = { ink: '#000', muted: '#555', line: '#eee', paper: '#fff', heads: ['#1', '#2', '#3', '#4'], font: 'x' };
+const COLOURS = { ink: '#000', muted: '#555', line: '#eee', paper: '#fff', lanes: ['#1', '#2', '#3', '#4'], font: 'x' };
 const STATE = {
   loss: [
     [1, 9.5],
