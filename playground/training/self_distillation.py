@@ -17,6 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from playground.analysis.repetition import GRAM
 from playground.decoding.target import FINAL, TransformersTarget
 from playground.errors import UserError
 
@@ -188,7 +189,7 @@ def _shard(written: Sequence[tuple[Text, Tensor]]) -> dict[str, Tensor]:
     }
 
 
-def without_repetition(ids: Sequence[int], n: int = 4) -> list[int]:
+def without_repetition(ids: Sequence[int], n: int = GRAM) -> list[int]:
     """The longest beginning of `ids` of whose n-grams at most a fifth occurred before in it."""
     seen: set[tuple[int, ...]] = set()
     longest = min(len(ids), n - 1)

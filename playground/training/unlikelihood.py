@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import LlamaForCausalLM
 
+from playground.analysis.repetition import GRAM, repeated
 from playground.training.forward import next_token_logits
 from playground.training.self_distillation import MOST_REPEATED
 
-GRAM = 4  # tokens
 PREFIX = 32  # tokens of the text that are continued
 CONTINUATION = 64  # tokens
 ROWS = 32  # continuations a step
@@ -64,6 +64,4 @@ def looping(model: LlamaForCausalLM, text: NDArray[np.integer], texts: int = 100
     starts = np.linspace(0, len(text) - PREFIX, texts).astype(int)
     beginnings = torch.from_numpy(np.stack([text[start : start + PREFIX] for start in starts]).astype(np.int64))
     written = go_on(model, beginnings.to(model.device), CONTINUATION)[:, PREFIX:]
-    grams = written.unfold(1, GRAM, 1)
-    different = torch.tensor([len(row.unique(dim=0)) for row in grams])
-    return (1 - different / grams.shape[1] > MOST_REPEATED).float().mean().item()
+    return sum(repeated(row) > MOST_REPEATED for row in written.tolist()) / len(written)

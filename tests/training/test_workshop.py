@@ -16,23 +16,14 @@ from playground.models.medusa_heads import load_heads
 from playground.models.sources import Folder
 from playground.models.store import ModelStore
 from playground.training import workshop as workshop_module
-from playground.training.family import Shape, build
-from playground.training.publish import save_half
-from playground.training.tokenizer import train_tokenizer
 from playground.training.workshop import Order, Workshop, thinned
 
 ORDER = Order("tiny", minutes=0.05, heads=2)
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    tokenizer = train_tokenizer(["def f(x): return x + 1 words of many kinds"], 300, 160)
-    model = build(Shape(2, width=64, inner=96, heads=2, kv_heads=1), len(tokenizer), 160)
-    for weight in model.parameters():
-        if weight.dim() > 1:
-            weight.data *= 8  # so that its text does not repeat itself
-    save_half(model, tokenizer, folder)
+def catalog(talkative: Path) -> Catalog:
+    folder = talkative
     entry = Entry("tiny", Folder(folder), None, "", None, False, True)
     family = Family("tiny", "Tiny", "", "laptop", entry)
     absent = Family("absent", "Absent", "", "laptop", replace(entry, source=Folder(folder / "nowhere")))
