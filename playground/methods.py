@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from playground.decoding.acceptance import Rule, Typical, exact
 from playground.decoding.drafting import Drafter
@@ -36,12 +36,22 @@ class LaneModels:
     draft_tree: Tree = field(default_factory=lambda: load_tree("minimal-3"))
 
 
+Shape: TypeAlias = Literal["chain", "tree", "lookahead"]
+
+
 @dataclass(frozen=True)
 class Method(LaneKind):
-    """A way to decode. `guesses` says what its nodes are under sampling."""
+    """A way to decode. `guesses` says what its nodes are under sampling, `shape` what it proposes, for the formulas of
+    the speed model; None where there is none."""
 
     build: Callable[[LaneModels, Settings], Drafter] = field(kw_only=True)
     guesses: Literal["points", "distribution"] = "points"
+    shape: Shape | None = None
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether a setting lets it write what the target would not."""
+        return any(setting.name == "acceptance" for setting in self.settings)
 
     def rule(self, settings: Settings) -> Rule:
         """The acceptance rule that these settings ask for."""
@@ -166,6 +176,7 @@ METHODS: dict[str, Method] = {
             "Draft model",
             "A smaller model writes k tokens ahead; the target checks them in one pass.",
             build=_draft_model,
+            shape="chain",
             settings=(K, CONFIDENCE, BATCH),
             needs=frozenset({"draft"}),
             guesses="distribution",
@@ -176,6 +187,7 @@ METHODS: dict[str, Method] = {
             "Prompt lookup",
             "Copies what followed the last time the text ended like this; nothing to train or load.",
             build=_prompt_lookup,
+            shape="chain",
             settings=(replace(K, default=5), MAX_NGRAM, BATCH),
             sources=("Saxena 2023, Prompt Lookup Decoding",),
         ),
@@ -184,6 +196,7 @@ METHODS: dict[str, Method] = {
             "Medusa",
             "Extra heads on the target's last hidden state guess a tree of continuations.",
             build=_medusa,
+            shape="tree",
             settings=(
                 TREE,
                 Setting(
@@ -222,6 +235,7 @@ METHODS: dict[str, Method] = {
             "Lookahead",
             "The target itself fills a window of guesses, collects n-grams from it and checks those that fit.",
             build=_lookahead,
+            shape="lookahead",
             settings=(
                 Setting("window", "int", 10, "Columns of the window: positions guessed ahead (W).", 1, 64),
                 Setting("ngram", "int", 5, "Length of the n-grams that are collected (N).", 2, 16),
@@ -258,6 +272,7 @@ METHODS: dict[str, Method] = {
             "Medusa as draft",
             "A smaller model with Medusa heads drafts k tokens in few passes; the target checks them.",
             build=_medusa_draft,
+            shape="chain",
             settings=(K, CONFIDENCE, TREE, BATCH),
             needs=frozenset({"draft", "draft_heads"}),
             guesses="distribution",
@@ -272,6 +287,7 @@ METHODS: dict[str, Method] = {
             "Early exit",
             "The target's own first layers draft k tokens; all of its layers check them.",
             build=_early_exit,
+            shape="chain",
             settings=(Setting("exit_layer", "int", 3, "How many layers draft.", 1, 200), K, BATCH),
             guesses="distribution",
             sources=("Elhoushi et al. 2024, arXiv 2404.16710", "Zhang et al. 2024, arXiv 2309.08168"),
@@ -281,6 +297,7 @@ METHODS: dict[str, Method] = {
             "In order",
             "Prompt lookup first; where it finds nothing, the draft model.",
             build=_cascade,
+            shape="chain",
             settings=(K, CONFIDENCE, MAX_NGRAM, BATCH),
             needs=frozenset({"draft"}),
             guesses="distribution",

@@ -10,7 +10,23 @@ from typing import Annotated
 
 import typer
 
+from playground.analysis.questions import BUILT_IN
 from playground.errors import UserError
+from playground.options import (
+    Chart,
+    Chat,
+    Device,
+    Draft,
+    DraftHeads,
+    Dtype,
+    Heads,
+    Length,
+    Models,
+    Seed,
+    Set,
+    Target,
+    Temperature,
+)
 from playground.settings import parse_pairs
 
 app = typer.Typer()
@@ -36,11 +52,11 @@ def bench(
             "lane's own. Repeatable; autoregressive always runs."
         ),
     ] = None,
-    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
-    target: Annotated[str | None, typer.Option(help="Hub id, folder or GGUF file instead of the family's.")] = None,
-    draft: Annotated[str | None, typer.Option(help="Likewise, for the draft model.")] = None,
-    heads: Annotated[str | None, typer.Option(help="Medusa heads: hub id, folder or file.")] = None,
-    draft_heads: Annotated[str | None, typer.Option(help="Medusa heads of the draft model.")] = None,
+    models: Models = "built-in",
+    target: Target = None,
+    draft: Draft = None,
+    heads: Heads = None,
+    draft_heads: DraftHeads = None,
     reference: Annotated[bool, typer.Option("--reference", help="Measure transformers' generate as well.")] = False,
     rounds: Annotated[int, typer.Option(help="How often every question is answered.")] = 5,
     limit: Annotated[int | None, typer.Option(help="Questions per category.")] = None,
@@ -54,12 +70,12 @@ def bench(
     curve: Annotated[
         float, typer.Option(help="Seconds for what a pass costs, per model not measured before; 0: no prediction.")
     ] = 10.0,
-    max_new_tokens: Annotated[int, typer.Option(help="Most tokens per answer.")] = 128,
-    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Same seed, same answers.")] = 1,
-    chat: Annotated[bool | None, typer.Option("--chat/--no-chat", help="Use the chat template.")] = None,
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    max_new_tokens: Length = 128,
+    temperature: Temperature = 0.0,
+    seed: Seed = 1,
+    chat: Chat = None,
+    dtype: Dtype = "auto",
+    device: Device = "auto",
 ) -> None:
     """Measure methods side by side: tokens per second with intervals, acceptance, identity, and why."""
     if context.invoked_subcommand is not None:
@@ -95,15 +111,15 @@ def bench(
 @app.command("batch-curve")
 def measure_batches(
     method: Annotated[str, typer.Option(help="A method's id.")] = "draft-model",
-    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
+    models: Models = "built-in",
     prompt: Annotated[str, typer.Option(help="The first row's prompt.")] = "Once upon a time",
     companion: Annotated[list[str] | None, typer.Option(help="Prompt of another row; repeatable.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="A setting of the method: name=value.")] = None,
+    settings: Set = None,
     sizes: Annotated[str, typer.Option(help="Batch sizes, separated by commas.")] = "1,2,4,8",
     rounds: Annotated[int, typer.Option(help="Races per size; the median counts.")] = 3,
     max_new_tokens: Annotated[int, typer.Option(help="Tokens per row.")] = 64,
-    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
-    html: Annotated[Path | None, typer.Option(help="Write the chart to this file.")] = None,
+    temperature: Temperature = 0.0,
+    html: Chart = None,
 ) -> None:
     """Measure how a method's speed-up shrinks as sequences share the pass."""
     from playground.analysis.batching import batch_curve, batch_figure
@@ -131,14 +147,14 @@ def measure_batches(
 
 @app.command("cost-curve")
 def measure_cost(
-    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
-    target: Annotated[str | None, typer.Option(help="Hub id, folder or GGUF file instead of the family's.")] = None,
+    models: Models = "built-in",
+    target: Target = None,
     draft: Annotated[bool, typer.Option("--draft", help="Measure the family's draft model as well.")] = False,
     seconds: Annotated[float, typer.Option(help="Time to measure for, per model.")] = 20.0,
     again: Annotated[bool, typer.Option("--again", help="Measure anew what has been measured here.")] = False,
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
-    html: Annotated[Path | None, typer.Option(help="Write the chart to this file.")] = None,
+    dtype: Dtype = "auto",
+    device: Device = "auto",
+    html: Chart = None,
 ) -> None:
     """Measure what a pass costs by the number of tokens that it reads; kept for this machine."""
     from playground.analysis.cost_curve import cost_curve
@@ -161,26 +177,23 @@ def measure_cost(
         _write(html, cost_figure(curves).to_html())
 
 
-QUESTIONS = Path(__file__).parents[2] / "assets" / "questions" / "built-in.jsonl"
-
-
 @app.command()
 def tune(
-    models: Annotated[str, typer.Option(help="A family of the catalog.")] = "built-in",
-    target: Annotated[str | None, typer.Option(help="Hub id, folder or GGUF file instead of the family's.")] = None,
-    draft: Annotated[str | None, typer.Option(help="Likewise, for the draft model.")] = None,
-    heads: Annotated[str | None, typer.Option(help="Medusa heads: hub id, folder or file.")] = None,
-    draft_heads: Annotated[str | None, typer.Option(help="Medusa heads of the draft model.")] = None,
+    models: Models = "built-in",
+    target: Target = None,
+    draft: Draft = None,
+    heads: Heads = None,
+    draft_heads: DraftHeads = None,
     method: Annotated[list[str] | None, typer.Option(help="Tune this one only; repeatable.")] = None,
-    questions: Annotated[Path, typer.Option(help="JSON lines of question_id, category, turns.")] = QUESTIONS,
+    questions: Annotated[Path, typer.Option(help="JSON lines of question_id, category, turns.")] = BUILT_IN,
     minutes: Annotated[float, typer.Option(help="How long to measure.")] = 3.0,
     out: Annotated[Path, typer.Option(help="The settings file to write.")] = Path("settings.toml"),
-    max_new_tokens: Annotated[int, typer.Option(help="Most tokens per answer.")] = 64,
-    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Same seed, same answers.")] = 1,
-    chat: Annotated[bool | None, typer.Option("--chat/--no-chat", help="Use the chat template.")] = None,
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    max_new_tokens: Length = 64,
+    temperature: Temperature = 0.0,
+    seed: Seed = 1,
+    chat: Chat = None,
+    dtype: Dtype = "auto",
+    device: Device = "auto",
 ) -> None:
     """Find the best settings per method for this machine and these questions; the page can start with them."""
     from playground.analysis.bench import Bench, Plan

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from playground.errors import UserError
 
+BUILT_IN = Path(__file__).parents[2] / "assets" / "questions" / "built-in.jsonl"
+
 
 @dataclass(frozen=True)
 class Question:

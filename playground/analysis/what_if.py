@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from playground.analysis.lane_text import split_lane
 from playground.analysis.prediction import SpeedModel
 from playground.analysis.speed_model import Cost, alpha_for, chain_tokens, free, lookahead_tokens, tree_tokens
 from playground.errors import UserError
+from playground.methods import METHODS, Shape
 from playground.run import get_kind
-
-Kind = Literal["chain", "tree", "lookahead"]
-KINDS: dict[str, Kind] = {
-    "draft-model": "chain",
-    "prompt-lookup": "chain",
-    "medusa-draft": "chain",
-    "early-exit": "chain",
-    "cascade": "chain",
-    "medusa": "tree",
-    "lookahead": "lookahead",
-}
 
 
 @dataclass(frozen=True)
@@ -34,7 +23,7 @@ class Scenario:
     sequences share a pass; drafting and overhead are paid for each of them, as this engine does.
     """
 
-    kind: Kind
+    kind: Shape
     alpha: float
     share: float = 1.0
     k: int = 0
@@ -93,7 +82,7 @@ def measured_scenario(model: SpeedModel, lane: str, baseline: str) -> Scenario |
     of a kind that there is a formula for, and for lanes whose steps nobody knows."""
     method, given = split_lane(lane)
     means, plain = model.lanes.get(lane), model.lanes.get(baseline)
-    kind = KINDS.get(method)
+    kind = METHODS[method].shape if method in METHODS else None
     if kind is None or means is None or plain is None:
         return None
     settings = get_kind(method).check({name: value for name, value in given.items() if name != "temperature"})

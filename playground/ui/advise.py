@@ -20,8 +20,6 @@ from playground.ui.components import make_advise
 from playground.ui.form import Form, model_names
 from playground.ui.measuring import Measuring
 
-LOSSY = ("medusa",)  # methods of which a setting changes the output
-
 
 @dataclass(frozen=True)
 class _Picked:
@@ -112,7 +110,7 @@ def _table(rows: Mapping[str, Row]) -> list[JSON]:
                 "training": known.training,
                 "extra": known.extra,
                 "source": known.source,
-                "lossy": name in LOSSY,
+                "lossy": METHODS[name].may_lose,
             }
         )
     return found

@@ -15,6 +15,7 @@ from typing import Literal
 
 from playground.analysis.bench import BASELINE, PLAIN, Bench, Plan, measure, prepare
 from playground.analysis.benchmark import Sample, read_samples
+from playground.analysis.questions import BUILT_IN
 from playground.analysis.report import Row, make_rows, noise
 from playground.analysis.sweep import Sweep, direction, find_sweeps, sweep_figure
 from playground.decoding.codec import JSON, decode_value
@@ -24,7 +25,6 @@ from playground.methods import METHODS
 from playground.models.cache import cache_dir
 
 KIND = "benchmark"
-BUILT_IN = Path(__file__).parents[2] / "assets" / "questions" / "built-in.jsonl"
 REPORTS = {"json": "report.json", "md": "report.md", "html": "report.html"}
 LARGEST_FILE = 500_000  # characters of an uploaded question file
 DRAW_SECONDS = 1.0  # between two tables while samples come in

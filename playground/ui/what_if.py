@@ -13,22 +13,23 @@ from playground.analysis.lane_text import split_lane
 from playground.analysis.prediction import fit
 from playground.analysis.report import OVERALL, Row
 from playground.analysis.speed_model import Cost, alpha_for, free
-from playground.analysis.what_if import KINDS, Kind, Scenario, measured_scenario
+from playground.analysis.what_if import Scenario, measured_scenario
 from playground.decoding.codec import JSON, Between, decode_value
 from playground.errors import UserError
+from playground.methods import METHODS, Shape
 
-STARTS: dict[Kind, Scenario] = {  # where nothing was measured
+STARTS: dict[Shape, Scenario] = {  # where nothing was measured
     "chain": Scenario("chain", 0.7, k=4, draft_cost=0.1),
     "tree": Scenario("tree", 0.5, nodes=16, draft_cost=0.05),
     "lookahead": Scenario("lookahead", 0.3, window=7, ngram=5, guesses=7),
 }
-CONTROLS: dict[Kind, tuple[str, ...]] = {
+CONTROLS: dict[Shape, tuple[str, ...]] = {
     "chain": ("alpha", "k", "draft_cost", "batch"),
     "tree": ("alpha", "nodes", "draft_cost", "batch"),
     "lookahead": ("alpha", "window", "guesses", "batch"),
 }
 WHOLE = ("k", "nodes", "window", "guesses", "batch")
-ACROSS: dict[Kind, tuple[str, tuple[int, ...]]] = {
+ACROSS: dict[Shape, tuple[str, tuple[int, ...]]] = {
     "chain": ("k", tuple(range(1, 17))),
     "tree": ("nodes", (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)),
     "lookahead": ("window", (1, 2, 3, 5, 7, 10, 15, 20, 25, 30)),
@@ -101,7 +102,7 @@ def _from_rows(row: Row, base: Row) -> tuple[Scenario, Cost] | None:
     Passes over prompts are in a report's numbers, so this is rougher than a speed model.
     """
     method, given = split_lane(row.lane)
-    kind, length = KINDS.get(method), row.acceptance_length or 1.0
+    kind, length = METHODS[method].shape if method in METHODS else None, row.acceptance_length or 1.0
     if kind not in ("chain", "tree") or not row.acceptance_rate or not base.shares.get("forward"):
         return None
     proposed = max(1, round((length - 1) / row.acceptance_rate))
