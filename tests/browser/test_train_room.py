@@ -74,7 +74,7 @@ def test_a_training_is_watched_by_two_and_its_heads_race(open_page, going_on):
     assert not owner.is_visible("#desk")
     owner.click(".train [data-part=start]")
     owner.wait_for_selector("text=The heads learn: step 21 of 40")
-    assert owner.evaluate("document.querySelector('.train [data-part=loss]').data[0].y.length") == 21
+    owner.wait_for_function("document.querySelector('.train [data-part=loss]').data?.[0]?.y.length === 21")
     shares = "document.querySelector('.train [data-part=accuracy]').data.map((line) => line.y)"
     owner.wait_for_function(f"{shares}.length === 2")
     assert owner.evaluate(shares) == [[0.09, 0.19], [0.045, 0.095]]

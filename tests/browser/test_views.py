@@ -19,7 +19,10 @@ READ = """(names) => names.map((name) => {
     const chart = document.querySelector(`[data-part=${name}]`);
     return { head: Number(chart.dataset.head), data: chart.data, label: chart.ariaLabel };
 })"""
-DRAWN = "([name, head]) => document.querySelector(`[data-part=${name}]`)?.dataset.head === String(head)"
+# Figures come after a run's first steps: until then they show the run before, at its own playhead.
+OF_THIS_RUN = f"(name) => document.querySelector(`[data-part=${{name}}]`)?.layout?.uirevision === {VIEW}.log.run"
+DRAWN = f"""([name, head]) => ({OF_THIS_RUN})(name)
+    && document.querySelector(`[data-part=${{name}}]`).dataset.head === String(head)"""
 
 
 def both() -> Trace:
@@ -82,7 +85,7 @@ def test_tree_timeline_and_pool_hold_the_trace_during_a_run_and_at_its_end(open_
     page.click("#run")
     page.wait_for_function(f"{VIEW}.log.title === 'both' && {VIEW}.head > 2")
     page.keyboard.press(str(lane + 1))
-    page.wait_for_selector(f"[data-part={names[1]}]")
+    page.wait_for_function(OF_THIS_RUN, arg=names[1])
     seen: set[int] = set()
     while not page.evaluate(f"{VIEW}.log.end") or max(seen) < len(order):
         page.wait_for_function(

@@ -133,7 +133,7 @@ def test_one_job_at_a_time_also_of_other_kinds(measuring: Measuring) -> None:
     with pytest.raises(UserError, match="benchmark of built-in runs, and one such job"):
         busy.start(ORDER, QUESTIONS, "other", afresh=True)
     with pytest.raises(UserError, match="benchmark of built-in runs"):
-        jobs.start("training", "Heads are trained", "other", lambda: lambda: None)
+        jobs.start("training", "Heads are trained", "other", lambda: lambda: None, pytest.fail)
     looked.set()
     assert ended(busy)["phase"] == "done"
 
