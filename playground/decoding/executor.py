@@ -59,22 +59,21 @@ class Executor:
         rows, width = self.cache.rows, max(len(one.ids) for one in passes.values())
         lengths = [(past or {}).get(row, length) for row, length in enumerate(self.cache.lengths)]
         end = max(lengths) + width
-        ids, positions = torch.zeros(2, rows, width, dtype=torch.long)
+        places = torch.zeros(2, rows, width, dtype=torch.long)
         mask = torch.zeros(rows, width, end, dtype=torch.bool)
         for row, length in enumerate(lengths):
             one = passes.get(row)
             used = len(one.ids) if one else 0
             if one:
-                ids[row, :used] = torch.tensor(one.ids)
-                positions[row, :used] = torch.tensor(one.positions)
+                places[:, row, :used] = torch.tensor([one.ids, list(one.positions)])
                 mask[row, :used, :length] = True
                 mask[row, :used, length : length + used] = one.visible
-            # A row that sees nothing would be NaN: padding sees itself.
-            mask[row, used:, length + used : length + width].fill_diagonal_(True)
+            if used < width:  # a row that sees nothing would be NaN: padding sees itself
+                mask[row, used:, length + used : length + width].fill_diagonal_(True)
         slots = torch.tensor(lengths).unsqueeze(1) + torch.arange(width)
         self.cache.begin(slots, end)
-        device = model.device
-        hidden = model.forward(ids.to(device), positions.to(device), mask.to(device), self.cache, layers)
+        ids, positions = places.to(model.device)
+        hidden = model.forward(ids, positions, mask.to(model.device), self.cache, layers)
         return {
             row: Rows(model, {layer: states[row, : len(one.ids)] for layer, states in hidden.items()})
             for row, one in passes.items()

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from playground.decoding.cache import KVCache
+from playground.decoding.lean import LeanStack
 from playground.errors import UserError
 
 FINAL = -1  # the layer number of the last hidden state, after the final norm: what the language-model head reads
@@ -34,7 +35,7 @@ class TargetModel(Protocol):
         self, ids: Tensor, positions: Tensor, mask: Tensor, cache: KVCache, layers: Collection[int]
     ) -> dict[int, Tensor]:
         """ids, positions [B, q]; mask bool [B, q, kv]; the cache's slots are announced. Hidden states [B, q, h] of
-        `layers` and of FINAL."""
+        `layers` and of FINAL. One row of one sequence sees everything."""
         ...
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -47,7 +48,10 @@ class TargetModel(Protocol):
 
 
 class TransformersTarget:
-    """A transformers causal language model. Adds nothing to the model and keeps no run's state on it."""
+    """A transformers causal language model, run by a LeanStack where it is of a kind that one knows.
+
+    No run's state is kept on it.
+    """
 
     def __init__(self, model: PreTrainedModel, name: str = "", eos_ids: Collection[int] | None = None) -> None:
         self.model = model
@@ -76,7 +80,11 @@ class TransformersTarget:
             )
         self.context_length = int(context)
         self.base: nn.Module = model.base_model
+        self.stack = LeanStack.of(self.base)
         self.num_layers = int(config.num_hidden_layers)
+        multiplied, divided = (getattr(config, name, None) or 1 for name in ("logit_scale", "logits_scaling"))
+        self._logit_scale = multiplied / divided  # Cohere's name and Granite's
+        self._logit_cap = getattr(config, "final_logit_softcapping", None)  # Gemma
 
     def new_cache(self, rows: int = 1) -> KVCache:
         return KVCache(self.num_layers, rows)
@@ -86,6 +94,10 @@ class TransformersTarget:
         self, ids: Tensor, positions: Tensor, mask: Tensor, cache: KVCache, layers: Collection[int] = (FINAL,)
     ) -> dict[int, Tensor]:
         inner = [layer for layer in layers if layer != FINAL]
+        if self.stack is not None:
+            seen = None if mask.shape[:2] == (1, 1) else mask.unsqueeze(1)
+            last, between = self.stack(ids, positions, seen, cache, inner)
+            return {FINAL: last} | between
         out = self.base(
             input_ids=ids,
             position_ids=positions,
@@ -120,12 +132,10 @@ class TransformersTarget:
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
         logits: Tensor = self.head(hidden.to(self.head.weight.device))[..., : self.vocab_size]
-        if scale := getattr(self.config, "logit_scale", None):  # Cohere
-            logits = logits * scale
-        if scaling := getattr(self.config, "logits_scaling", None):  # Granite
-            logits = logits / scaling
-        if cap := getattr(self.config, "final_logit_softcapping", None):  # Gemma
-            logits = torch.tanh(logits / cap) * cap
+        if self._logit_scale != 1:
+            logits = logits * self._logit_scale
+        if self._logit_cap is not None:
+            logits = torch.tanh(logits / self._logit_cap) * self._logit_cap
         return logits
 
     def narrowed(self, vocab_size: int) -> TransformersTarget:
@@ -147,6 +157,7 @@ class TransformersTarget:
                 "do, so it cannot exit early. Choose another method or model."
             )
         cut = copy.copy(self)
+        cut.stack = self.stack and self.stack.first(layers)
         # A second view of the same modules: the registry of children is copied, the weights are not.
         cut.base = copy.copy(self.base)
         cut.base._modules = dict(self.base._modules)
