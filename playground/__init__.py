@@ -1,3 +1,8 @@
 """Speculative Decoding Playground: see and measure speculative decoding on real models."""
 
-__version__ = "0.1.0.dev0"
+import tomllib
+from pathlib import Path
+
+# The playground runs from its own folder, where pyproject.toml says which version it is.
+_PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+__version__: str = _PROJECT["project"]["version"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -82,6 +82,7 @@ class RunSpec:
 class Run:
     """A run under way: iterate it for (lane, Step) as they happen; `trace` grows along. Close it to free its models.
 
+    `failed` tells of the lanes that ended alone why they did.
     What a server tells only at the end of its reply is filled in there, also in Steps that were handed out before: the
     trace is right when the run is over.
     """
@@ -89,27 +90,34 @@ class Run:
     def __init__(self, trace: Trace, lanes: Sequence[RunningLane], held: ExitStack) -> None:
         self.trace, self._lanes, self._held = trace, lanes, held
         self._cold = list(reversed(lanes))
+        self.failed: dict[int, str] = {}
 
     def __iter__(self) -> Iterator[tuple[int, Step]]:
         """Race the lanes, each warmed first. A lane that fails ends alone; the error is raised when all have ended."""
         return (event for event in self.live() if event is not None)
 
-    def live(self) -> Iterator[tuple[int, Step] | None]:
+    def live(self) -> Generator[tuple[int, Step] | None, None, None]:
         """As iteration, and None from time to time while all lanes wait: whoever shows the run can leave it there."""
         self.warm()
-        failures: list[str] = []
-        for event in race([_guarded(lane, failures) for lane in self._lanes]):
+        for event in race([self._guarded(at, lane) for at, lane in enumerate(self._lanes)]):
             if event is not None:
                 self.trace.order.append(event)
             yield event
-        if failures:
-            raise UserError(" ".join(failures))
+        if self.failed:
+            raise UserError(" ".join(f"{self.trace.lanes[at].title}: {why}" for at, why in self.failed.items()))
 
     def warm(self) -> None:
         """Warm the lanes, so that none pays for first calls. Iteration does it; doing it twice does nothing."""
         while self._cold:
             self._cold[-1].warm()
             self._cold.pop()
+
+    def _guarded(self, at: int, lane: RunningLane) -> Iterator[Step | None]:
+        try:
+            yield from lane.steps()
+        except UserError as error:
+            self.failed[at] = str(error)
+            lane.header.notices.append(str(error))
 
     def __enter__(self) -> Self:
         return self
@@ -163,14 +171,6 @@ def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, a
             earlier=list(spec.earlier),
         )
         return Run(trace, lanes, held.pop_all())
-
-
-def _guarded(lane: RunningLane, failures: list[str]) -> Iterator[Step | None]:
-    try:
-        yield from lane.steps()
-    except UserError as error:
-        failures.append(f"{lane.header.title}: {error}")
-        lane.header.notices.append(str(error))
 
 
 Plan: TypeAlias = Callable[[ModelStore, ExitStack], RunningLane]

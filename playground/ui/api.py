@@ -6,7 +6,7 @@ Streams are JSON as text: of other values Gradio sends differences, which its cl
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
@@ -17,15 +17,23 @@ from gradio.events import api
 from playground.decoding.codec import decode_value
 from playground.errors import UserError
 from playground.models.catalog import Catalog
-from playground.run import Run, RunSpec
 from playground.ui import wire
 from playground.ui.form import run_spec
+from playground.ui.limits import OWN_MACHINE, Limits
+from playground.ui.serving import Health
+from playground.ui.visits import Visit, Visits
 
 Answer = dict[str, Any]
 
 
 class Page(gr.Blocks):
-    """Blocks that answer a call with too few values by a sentence; values with a default may be left out."""
+    """Blocks that answer a call with too few values by a sentence; values with a default may be left out.
+
+    `limits` and `health` are what its server is to keep and to tell.
+    """
+
+    limits: Limits = OWN_MACHINE
+    health: Health = dict
 
     def validate_inputs(self, block_fn: Any, inputs: list[Any]) -> None:
         """Fill up `inputs` with defaults. Raises gr.Error where there are none, or the call is not a public one."""
@@ -40,10 +48,11 @@ class Page(gr.Blocks):
         inputs += [block.value for block in wanted[came:]]
 
 
-def add_api(open_run: Callable[[RunSpec], Run], catalog: Catalog, runs_at_once: int) -> None:
-    """Give the page being built its public calls. `open_run` raises UserError for what cannot be run."""
+def add_api(visits: Visits, catalog: Catalog, runs_at_once: int) -> None:
+    """Give the page being built its public calls."""
 
     def generate(
+        request: gr.Request,
         prompt: str,
         method: str = "draft-model",
         settings: dict[str, Any] | None = None,
@@ -64,12 +73,14 @@ def add_api(open_run: Callable[[RunSpec], Run], catalog: Catalog, runs_at_once: 
     ) -> Iterator[str]:
         """Continue a prompt. Streams JSON: {"text" so far, new "steps", "done"}; the last has the "summary" too."""
         lanes = [{"method": method, "settings": settings or {}}]
+        partners = (models, draft, heads, draft_heads)
         rest = (temperature, seed, top_k, top_p, min_p, repetition_penalty, chat, system, "")
-        for answer in _race(prompt, lanes, models, draft, heads, draft_heads, max_new_tokens, *rest, stop=stop):
+        for answer in _race(request, stop, prompt, lanes, *partners, max_new_tokens, *rest):
             (lane,) = answer.pop("lanes")
             yield json.dumps({**lane, **answer, "steps": [step for _, step in answer["steps"]]})
 
     def race(
+        request: gr.Request,
         prompt: str,
         lanes: list[dict[str, Any]],
         models: str = "built-in",
@@ -92,8 +103,9 @@ def add_api(open_run: Callable[[RunSpec], Run], catalog: Catalog, runs_at_once: 
         Streams JSON: {"lanes": [{"title", "text" so far}], new "steps" as [lane, step], "done"}; in the last, every
         lane has its "summary".
         """
+        partners = (models, draft, heads, draft_heads)
         rest = (temperature, seed, top_k, top_p, min_p, repetition_penalty, chat, system, "")
-        for answer in _race(prompt, lanes, models, draft, heads, draft_heads, max_new_tokens, *rest, stop=stop):
+        for answer in _race(request, stop, prompt, lanes, *partners, max_new_tokens, *rest):
             yield json.dumps(answer)
 
     def models() -> list[Answer]:
@@ -112,25 +124,26 @@ def add_api(open_run: Callable[[RunSpec], Run], catalog: Catalog, runs_at_once: 
             for family in catalog.families.values()
         ]
 
-    def _race(*controls: Any, stop: list[str] | None) -> Iterator[Answer]:
+    def _race(request: gr.Request, stop: list[str] | None, *controls: Any) -> Iterator[Answer]:
         with _sentences():
             spec = replace(run_spec(*controls), stop=tuple(decode_value(list[str], stop or [], "stop")))
-            with open_run(spec) as run:
-                yield from _answers(run)
+            with visits.open(spec, str(request.session_hash)) as visit:
+                yield from _answers(visit)
 
     api(generate, concurrency_limit=runs_at_once, concurrency_id="runs")
     api(race, concurrency_limit=runs_at_once, concurrency_id="runs")
     api(models)
 
 
-def _answers(run: Run) -> Iterator[Answer]:
+def _answers(visit: Visit) -> Iterator[Answer]:
+    run = visit.run
     texts = [""] * len(run.trace.lanes)
 
     def answer(steps: list[Any], **rest: Any) -> Answer:
         lanes = [{"title": lane.title, "text": text} for lane, text in zip(run.trace.lanes, texts, strict=True)]
         return {"lanes": lanes, "steps": steps, **rest}
 
-    for batch in wire.batches(run):
+    for batch in wire.batches(visit.live()):
         for lane, step in batch:
             if step.row == 0:
                 texts[lane] += "".join(token.text for token in step.emitted)

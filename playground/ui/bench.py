@@ -23,7 +23,7 @@ from playground.decoding.trace import Step, Trace
 from playground.errors import UserError
 from playground.models.store import ModelStore
 from playground.run import LaneSpec, Run, RunSpec, open_run
-from playground.ui import wire
+from playground.ui import api, wire
 from playground.ui.components import make_header, make_stage
 from playground.ui.page import serve
 from playground.ui.player import player
@@ -225,7 +225,7 @@ def _run(page: Page, race: Race, tokens: int, clicks: bool = False) -> Shown:
 @contextmanager
 def _served(race: Race) -> Iterator[str]:
     """The stage alone, with a button that starts the race; its address."""
-    page = gr.Blocks(analytics_enabled=False)
+    page = api.Page(analytics_enabled=False)
     with page:
         make_header()
         start = gr.Button("Run", elem_id="run")

@@ -23,6 +23,7 @@ from playground.errors import UserError
 from playground.jobs import HaltedError, Jobs
 from playground.methods import METHODS
 from playground.models.cache import cache_dir
+from playground.ui.limits import at_most
 
 KIND = "benchmark"
 REPORTS = {"json": "report.json", "md": "report.md", "html": "report.html"}
@@ -31,7 +32,7 @@ DRAW_SECONDS = 1.0  # between two tables while samples come in
 
 
 @dataclass(frozen=True)
-class Limits:
+class BenchLimits:
     """The most that may be asked for: of rounds, questions, tokens an answer, lanes, and minutes in one go."""
 
     rounds: int
@@ -41,8 +42,8 @@ class Limits:
     minutes: float
 
 
-OWN_MACHINE = Limits(rounds=20, questions=500, tokens=1024, lanes=24, minutes=600)
-STRANGERS = Limits(rounds=3, questions=16, tokens=96, lanes=8, minutes=10)
+OWN_MACHINE = BenchLimits(rounds=20, questions=500, tokens=1024, lanes=24, minutes=600)
+STRANGERS = BenchLimits(rounds=3, questions=16, tokens=96, lanes=8, minutes=10)
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Measuring:
     """Benchmarks lanes on the models of `bench` within `limits`; what was measured lies in the folder `home`."""
 
     def __init__(
-        self, bench: Bench, home: Path | None = None, jobs: Jobs | None = None, limits: Limits | None = None
+        self, bench: Bench, home: Path | None = None, jobs: Jobs | None = None, limits: BenchLimits | None = None
     ) -> None:
         self.bench, self._jobs = bench, jobs or Jobs()
         self.home = home or cache_dir() / "measured-here"
@@ -200,8 +201,7 @@ class Measuring:
             (order.max_new_tokens, most.tokens, "tokens an answer"),
             (len(contenders), most.lanes, "lanes, references included"),
         ):
-            if count > allowed:
-                raise UserError(f"That would be {count} {what}; here at most {allowed} are measured. Ask for fewer.")
+            at_most(count, allowed, what)
         return order.rounds * len(asked) * len(contenders)
 
     def _work(self, order: Order) -> None:

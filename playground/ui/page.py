@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 import gradio as gr
 
+from playground import __version__
 from playground.analysis.bench import Bench
+from playground.decoding.codec import JSON
 from playground.errors import UserError
 from playground.jobs import Jobs
 from playground.lessons.lessons import fill_lessons
@@ -29,7 +32,9 @@ from playground.ui.components import PLOTLY, head, make_header, make_lessons, ma
 from playground.ui.deploy_panel import FOLLOW, make_deploy_panel
 from playground.ui.fetching import fetch
 from playground.ui.form import make_form, run_spec
+from playground.ui.limits import Limits, read_limits
 from playground.ui.link import read_link, write_link
+from playground.ui.logs import log_to_stderr
 from playground.ui.measure import make_measure_room
 from playground.ui.measuring import Measuring
 from playground.ui.model_controls import draft_choices, draft_table, family_choices, refusal, resident_table
@@ -37,12 +42,13 @@ from playground.ui.pass_cost import PassCost
 from playground.ui.player import player
 from playground.ui.proof import prove
 from playground.ui.recordings import read_recording
+from playground.ui.serving import app_kwargs
 from playground.ui.theme import theme
 from playground.ui.train import make_train_room
+from playground.ui.visits import Visits
 
 FIRST_TRACE = trace_path("first")
 RUNS_AT_ONCE = 4
-LARGEST_TRACE = "64mb"  # read in memory, where it takes many times that
 
 # JavaScript of a listener that makes a query the whole address, and copies it where the browser allows that.
 COPY = """(query) => {
@@ -55,10 +61,11 @@ COPY = """(query) => {
 def launch(host: str | None = None, port: int | None = None) -> None:
     """Serve the page until interrupted. None leaves an address to Gradio's environment variables."""
     on_a_space = "SPACE_ID" in os.environ
+    log_to_stderr()
     serve(build_page(ModelStore(), allow_local=not on_a_space), host, port)
 
 
-def serve(page: gr.Blocks, host: str | None = None, port: int | None = None, wait: bool = True) -> str:
+def serve(page: Page, host: str | None = None, port: int | None = None, wait: bool = True) -> str:
     """Serve a built page and return its address; returns at once unless `wait`. UserError: it cannot be had."""
     try:
         _, address, _ = page.launch(
@@ -68,7 +75,8 @@ def serve(page: gr.Blocks, host: str | None = None, port: int | None = None, wai
             theme=theme(),
             head=head(),
             allowed_paths=[str(PLOTLY), str(LESSONS / "traces")],
-            max_file_size=LARGEST_TRACE,
+            max_file_size=f"{page.limits.upload}mb",
+            app_kwargs=app_kwargs(page.health),
             footer_links=[],
             run_history=False,
             ssr_mode=False,
@@ -84,26 +92,29 @@ def serve(page: gr.Blocks, host: str | None = None, port: int | None = None, wai
     return str(address)
 
 
-def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: bool = True) -> gr.Blocks:
+def build_page(
+    store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: bool = True, limits: Limits | None = None
+) -> Page:
     """The page on the models of `store`. It opens with the recorded run `first_trace`, for which nothing is loaded.
 
     `allow_local` False refuses models from paths of this machine and servers, for a page that strangers may use.
+    `limits` None are those of the environment. Raises UserError for a variable that holds none.
     """
+    limits = limits or read_limits(allow_local)
+    visits = Visits(lambda spec: open_run(spec, store, catalog, allow_local), limits)
     jobs = Jobs()
     workshop = Workshop(store, load_catalog(), jobs=jobs)
     catalog = workshop.catalog
     bench = Bench(store, catalog, allow_local)
     measuring, pass_cost = Measuring(bench, jobs=jobs), PassCost(bench, jobs)
 
-    def start(*controls: Any) -> Iterator[str]:
+    def start(request: gr.Request, *controls: Any) -> Iterator[str]:
         yield wire.notice("progress", "Getting the models ready …")
         try:
-            run = open_run(run_spec(*controls), store, catalog, allow_local)
+            with visits.open(run_spec(*controls), str(request.session_hash)) as visit:
+                yield from wire.stream(visit.run.trace, visit.live(), visit.id)
         except UserError as error:
             yield wire.notice("error", str(error))
-            return
-        with run:
-            yield from wire.stream(run.trace, run.live(), token_hex(4))
 
     def fetch_named(*named: str | None) -> Iterator[str]:
         names = [name.strip() for name in named if name and name.strip()]
@@ -147,7 +158,18 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         except UserError as error:
             return gr.skip(), wire.notice("error", str(error))
 
+    def health() -> dict[str, JSON]:
+        """What whoever watches over the server wants to know."""
+        return {
+            "status": "ok",
+            "version": __version__,
+            "resident": [asdict(model) for model in store.resident()],
+            "running": visits.going,
+            "waiting": len(page._queue),
+        }
+
     page = Page(title="Speculative Decoding Playground", fill_width=True, analytics_enabled=False)
+    page.limits, page.health = limits, health
     with page:
         make_header()
         with gr.Row(elem_id="desk"):
@@ -159,7 +181,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
                 proof = make_proof()
                 make_deploy_panel(catalog)
         page.load(None, js=FOLLOW)
-        make_train_room(workshop, form)
+        make_train_room(workshop, form, limits)
         make_measure_room(measuring, pass_cost, jobs, form)
         make_advise_room(measuring, catalog, form, allow_local)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
@@ -182,7 +204,7 @@ def build_page(store: ModelStore, first_trace: Path = FIRST_TRACE, allow_local: 
         copying.then(None, form.link, form.link, js=COPY, api_visibility="private")
         for button, command in ((form.save, "save"), (form.export, "export")):
             button.click(None, js=_tell(command), api_visibility="private")
-        add_api(lambda spec: open_run(spec, store, catalog, allow_local), catalog, RUNS_AT_ONCE)
+        add_api(visits, catalog, RUNS_AT_ONCE)
         form.open.upload(
             recorded, form.open, stage, cancels=[running], show_progress="hidden", api_visibility="private"
         )

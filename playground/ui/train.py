@@ -15,12 +15,13 @@ from playground.training.medusa import VARIANTS
 from playground.training.workshop import MOST_HEADS, Order, Workshop, trained_name
 from playground.ui.components import make_train
 from playground.ui.form import Form
+from playground.ui.limits import Limits, at_most
 
 LANES = ("autoregressive", "medusa")  # of a race with fresh heads
 ENTER_RACE = "() => document.querySelector('.rooms [data-room=race]').click()"
 
 
-def make_train_room(workshop: Workshop, form: Form) -> gr.HTML:
+def make_train_room(workshop: Workshop, form: Form, limits: Limits) -> gr.HTML:
     """The room. Its value is the workshop's state as JSON; its finished heads can be put into the form."""
     room = make_train(VARIANTS, MOST_HEADS)
 
@@ -41,7 +42,9 @@ def make_train_room(workshop: Workshop, form: Form) -> gr.HTML:
         def act() -> None:
             wanted = decode_value(dict[str, JSON], asked._data, "The training")
             afresh = wanted.pop("afresh", False) is True
-            workshop.start(decode_value(Order, wanted, "The training"), visitor, afresh)
+            order = decode_value(Order, wanted, "The training")
+            at_most(order.minutes, limits.minutes, "minutes of training")
+            workshop.start(order, visitor, afresh)
 
         yield from told(visitor, act)
 

@@ -33,6 +33,7 @@ class Engine:
     pause: float = 0.0
     specs: list[RunSpec] = field(default_factory=list)
     taken: int = 0
+    failed: dict[int, str] = field(default_factory=dict)
     closed: threading.Event = field(default_factory=threading.Event)
 
     def open_run(self, spec: RunSpec, *_: object) -> Engine:

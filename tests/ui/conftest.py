@@ -1,16 +1,18 @@
-"""Node, which runs the browser code outside a browser."""
+"""Node, which runs the browser code outside a browser; and what the log was told."""
 
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from playground.ui.components import BROWSER
+from playground.ui.logs import LOG, JsonLines
 
 RunModule = Callable[[str, object], object]
 
@@ -47,3 +49,16 @@ process.stdout.write(JSON.stringify(result));
         return json.loads(done.stdout)
 
     return run
+
+
+@pytest.fixture
+def told() -> Iterator[list[dict[str, object]]]:
+    """What the log is told, line by line, as its handler would write it."""
+    lines: list[dict[str, object]] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(json.loads(JsonLines().format(record)))
+    LOG.addHandler(handler)
+    LOG.setLevel(logging.INFO)
+    yield lines
+    LOG.removeHandler(handler)
+    LOG.setLevel(logging.NOTSET)

@@ -20,7 +20,7 @@ from playground.jobs import Jobs
 from playground.models.store import ModelStore
 from playground.ui import measuring as measuring_module
 from playground.ui.measure import form_lanes, read_order, typed_lanes
-from playground.ui.measuring import LARGEST_FILE, STRANGERS, Limits, Measuring, Order
+from playground.ui.measuring import LARGEST_FILE, STRANGERS, BenchLimits, Measuring, Order
 
 QUESTIONS = "".join(
     json.dumps({"question_id": at, "category": "ab"[at % 2], "turns": ["Say something"]}) + "\n" for at in range(4)
@@ -148,7 +148,7 @@ def test_time_that_is_over_is_told_and_what_there_is_stays(measuring: Measuring)
 def test_strangers_are_held_to_limits(measuring: Measuring) -> None:
     strangers = Measuring(replace(measuring.bench, allow_local=False), measuring.home)
     assert strangers.limits == STRANGERS
-    tight = Measuring(measuring.bench, measuring.home, limits=Limits(2, 4, 8, 3, 1))
+    tight = Measuring(measuring.bench, measuring.home, limits=BenchLimits(2, 4, 8, 3, 1))
     tight.start(ORDER, QUESTIONS, "owner")
     ended(tight)
     for one, said in (
