@@ -21,5 +21,5 @@ COPY --chown=user . .
 
 EXPOSE 7860
 VOLUME /home/user/.cache
-HEALTHCHECK --start-period=60s CMD python -c "import urllib.request as u; u.urlopen('http://127.0.0.1:7860/', timeout=5)"
+HEALTHCHECK --start-period=60s CMD python -c "import urllib.request as u; u.urlopen('http://127.0.0.1:7860/healthz', timeout=5)"
 CMD ["python", "app.py"]

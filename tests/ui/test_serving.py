@@ -131,6 +131,19 @@ def test_python_app_py_answers_healthz_and_logs_on_a_space() -> None:
     assert [line["event"] for line in told] == ["run started", "run ended"]
 
 
+@pytest.mark.slow
+def test_python_app_py_ends_with_a_sentence_where_a_limit_is_none() -> None:
+    environment = os.environ | {"SPECPLAY_MAX_RUNS": "many"}
+    done = subprocess.run([sys.executable, "app.py"], cwd=PROJECT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("The environment variable SPECPLAY_MAX_RUNS is 'many'")
+
+
+def test_the_container_s_health_check_asks_for_health() -> None:
+    (url,) = re.findall(r"^HEALTHCHECK .*urlopen\('([^']+)'", (PROJECT / "Dockerfile").read_text(), re.M)
+    assert url == "http://127.0.0.1:7860/healthz"
+
+
 def wait_for(url: str) -> dict[str, object]:
     for _ in range(240):
         try:
