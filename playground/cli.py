@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from playground import __version__
 from playground.analysis import commands as analysis_commands
 from playground.decoding.trace import throughput
 from playground.errors import UserError
+from playground.files import check_writable, write_whole
 from playground.options import (
     Chat,
     Device,
@@ -46,6 +48,21 @@ models_app = typer.Typer()
 app.add_typer(training_commands.app)
 app.add_typer(analysis_commands.app)
 app.add_typer(models_app, name="models", help="What is in the catalog, what is on this machine; fetch a model.")
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """See and measure speculative decoding on real models."""
 
 
 @analysis_commands.bench_app.command("page")
@@ -123,16 +140,18 @@ def generate(
         device=device,
         detail=trace is not None,
     )
-    with _trace_file(trace) as file, open_run(spec, ModelStore(progress=_progress)) as run:
+    if trace is not None:
+        check_writable(trace, "The trace")
+    with open_run(spec, ModelStore(progress=_progress)) as run:
         try:
             for _, step in run:
                 if not as_json and step.row == 0:
                     print("".join(token.text for token in step.emitted), end="", flush=True)
         finally:
-            if file is not None:  # also what there is of a run that failed or was interrupted
-                if file.seekable():
-                    file.truncate(0)
-                run.trace.write(file)
+            if trace is not None:  # also what there is of a run that failed or was interrupted
+                lines = StringIO()
+                run.trace.write(lines)
+                write_whole(trace, lines.getvalue(), "The trace")
         for notice in run.trace.lanes[0].notices:
             _progress(notice)
         if as_json:
@@ -140,16 +159,6 @@ def generate(
         else:
             print()
             _progress(_sentence(run))
-
-
-def _trace_file(path: Path | None) -> AbstractContextManager[TextIO | None]:
-    """The file to write a trace to, opened before any work; what it held stays until there is a run to write."""
-    if path is None:
-        return nullcontext()
-    try:
-        return path.open("a", encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"The trace cannot be written to {path}: {error.strerror}. Choose another file.") from error
 
 
 def _result(run: Run) -> dict[str, object]:
@@ -265,11 +274,7 @@ def export(
     from playground.ui.player import export as export_page
     from playground.ui.recordings import read_recording
 
-    page = export_page(read_recording(trace))
-    try:
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"The page cannot be written to {out}: {error.strerror}. Choose another file.") from error
+    write_whole(out, export_page(read_recording(trace)), "The page")
 
 
 @app.command("record-lessons")
@@ -336,6 +341,11 @@ def main() -> None:
         app()
     except UserError as error:
         print(error, file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"The disk is full: {error}. Free some space, or choose another disk, and try again.", file=sys.stderr)
         sys.exit(2)
 
 

@@ -9,6 +9,7 @@ from playground.decoding.codec import JSON
 from playground.decoding.gate import Gate
 from playground.decoding.session import Session, decode
 from playground.decoding.trace import Lane, Step
+from playground.models.out_of_memory import within_memory
 from playground.models.text import Pieces, TextStream
 
 
@@ -29,7 +30,10 @@ class RunningLane(Protocol):
 
 
 class LocalLane:
-    """The sequences of one method. `warm_up` is thrown away, so that no lane pays for first calls."""
+    """The sequences of one method. `warm_up` is thrown away, so that no lane pays for first calls.
+
+    Where memory runs out, the sequences and their caches are let go and UserError is raised.
+    """
 
     def __init__(
         self,
@@ -40,19 +44,25 @@ class LocalLane:
         stop: Sequence[str],
         gate: Gate,
     ) -> None:
-        self.header, self.sessions, self._warm_up, self.gate = header, sessions, warm_up, gate
+        self.header, self.sessions, self._warm_up, self.gate = header, sessions, [warm_up], gate
         self.pieces = pieces
         self._streams = [TextStream(pieces, continues=True, stops=stop) for _ in sessions]
         self._known: set[int] = set()
 
     def warm(self) -> None:
-        for _ in decode([self._warm_up], self.gate):
-            pass
+        with within_memory(self.header.title, self._let_go):
+            for _ in decode(self._warm_up, self.gate):
+                pass
+        self._warm_up = []
 
     def steps(self) -> Iterator[Step]:
-        for step in decode(self.sessions, self.gate):
-            self._label(step)
-            yield step
+        with within_memory(self.header.title, self._let_go):
+            for step in decode(self.sessions, self.gate):
+                self._label(step)
+                yield step
+
+    def _let_go(self) -> None:
+        self.sessions, self._warm_up = (), []
 
     def _label(self, step: Step) -> None:
         stream = self._streams[step.row]

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     {"errors"},
     {"decoding"},
-    {"jobs", "options", "settings"},
+    {"files", "jobs", "options", "settings"},
     {"drafters", "models", "remote"},
     {"methods"},
     {"lanes"},

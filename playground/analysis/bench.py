@@ -17,6 +17,7 @@ from playground.analysis.repetition import loops
 from playground.analysis.report import judge, make_rows, to_html, to_json, to_markdown
 from playground.analysis.sweep import find_sweeps, sweep_section
 from playground.errors import UserError
+from playground.files import write_whole
 from playground.methods import NEEDS
 from playground.models.catalog import Catalog, Parts, load_catalog
 from playground.models.sources import Source
@@ -140,10 +141,10 @@ def measure(
     if plan.curve > 0:
         target_curve, drafts = _curves(plan, bench, progress)
         sections.append(prediction_section(samples, BASELINE, target_curve, drafts))
-    (out / "report.json").write_text(json.dumps(to_json(rows, facts, sections), indent=1), encoding="utf-8")
-    (out / "report.html").write_text(to_html(rows, baselines, facts, sections), encoding="utf-8")
     text = to_markdown(rows, baselines, facts, sections)
-    (out / "report.md").write_text(text, encoding="utf-8")
+    write_whole(out / "report.json", json.dumps(to_json(rows, facts, sections), indent=1), "The report")
+    write_whole(out / "report.html", to_html(rows, baselines, facts, sections), "The report")
+    write_whole(out / "report.md", text, "The report")
     return text
 
 

@@ -12,6 +12,7 @@ import typer
 
 from playground.analysis.questions import BUILT_IN
 from playground.errors import UserError
+from playground.files import check_writable, write_whole
 from playground.options import (
     Chart,
     Chat,
@@ -142,7 +143,7 @@ def measure_batches(
     for point in points:
         print(f"{point.batch:5}  {point.baseline:23.1f}  {point.method:15.1f}  {point.speedup:8.2f}")
     if html is not None:
-        _write(html, batch_figure(points, method).to_html())
+        write_whole(html, batch_figure(points, method).to_html(), "The figure")
 
 
 @app.command("cost-curve")
@@ -174,7 +175,7 @@ def measure_cost(
                 curves.append(cost_curve(model, seconds, again, _progress))
     print(cost_markdown(curves))
     if html is not None:
-        _write(html, cost_figure(curves).to_html())
+        write_whole(html, cost_figure(curves).to_html(), "The figure")
 
 
 @app.command()
@@ -197,7 +198,7 @@ def tune(
 ) -> None:
     """Find the best settings per method for this machine and these questions; the page can start with them."""
     from playground.analysis.bench import Bench, Plan
-    from playground.analysis.tuned import writable, write_tuned
+    from playground.analysis.tuned import write_tuned
     from playground.analysis.tuner import to_markdown
     from playground.analysis.tuner import tune as find_settings
     from playground.models.store import ModelStore
@@ -216,7 +217,7 @@ def tune(
         dtype=dtype,
         device=device,
     )
-    writable(out)
+    check_writable(out, "The settings")
     found = find_settings(plan, method or (), minutes, Bench(ModelStore(progress=_progress)), TimeLeft())
     write_tuned(found.tuned, out)
     print(to_markdown(found, out))
@@ -246,13 +247,6 @@ def advise(
     have = Situation(target, draft, heads, may_train, batch, gpu, repeats, alpha, throughput)
     rows = read_measured(measured) if measured is not None else {}
     print(to_markdown(find_advice(have, rows), rows))
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror}. Choose another file.") from error
 
 
 class TimeLeft:

@@ -11,6 +11,7 @@ from pathlib import Path
 from playground.decoding.codec import decode_value
 from playground.decoding.trace import Value
 from playground.errors import UserError
+from playground.files import write_whole
 from playground.methods import METHODS
 
 HEAD = """\
@@ -44,17 +45,6 @@ class Tuned:
     methods: dict[str, TunedMethod] = field(default_factory=dict)
 
 
-def writable(file: Path) -> None:
-    """Raises UserError, before anything is measured for it, where no file can be written; leaves it as it was."""
-    try:
-        there = file.exists()
-        file.open("a", encoding="utf-8").close()
-        if not there:
-            file.unlink()
-    except OSError as error:
-        raise _unwritten(file, error) from error
-
-
 def write_tuned(tuned: Tuned, file: Path) -> None:
     """Write TOML. Raises UserError where that cannot be."""
     facts = {name: getattr(tuned, name) for name in ("machine", "models", "dtype", "questions", "recorded")}
@@ -62,14 +52,7 @@ def write_tuned(tuned: Tuned, file: Path) -> None:
     for name, method in tuned.methods.items():
         figures = {key: round(value, 4) for key, value in vars(method).items() if key != "settings"}
         parts += [f"[methods.{name}]\n{_lines(figures)}", f"[methods.{name}.settings]\n{_lines(method.settings)}"]
-    try:
-        file.write_text("\n".join(parts), encoding="utf-8")
-    except OSError as error:
-        raise _unwritten(file, error) from error
-
-
-def _unwritten(file: Path, error: OSError) -> UserError:
-    return UserError(f"The settings cannot be written to {file}: {error.strerror}. Choose another file.")
+    write_whole(file, "\n".join(parts), "The settings")
 
 
 def _lines(values: Mapping[str, Value]) -> str:

@@ -10,11 +10,13 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from io import StringIO
 from pathlib import Path
 
 from playground.decoding.codec import JSON, decode_value
 from playground.decoding.trace import Trace, Value, read_trace
 from playground.errors import UserError
+from playground.files import write_whole
 from playground.models.store import ModelStore
 from playground.run import LaneSpec, RunSpec, open_run
 
@@ -96,8 +98,9 @@ def record(name: str, recording: Recording, store: ModelStore, folder: Path = FO
         run.trace.title = recording.title
         path = trace_path(name, folder)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8") as file:
-            run.trace.write(file)
+        lines = StringIO()
+        run.trace.write(lines)
+        write_whole(path, lines.getvalue(), "The recording")
     return path
 
 

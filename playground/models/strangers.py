@@ -6,9 +6,8 @@ import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
 from playground.errors import UserError
+from playground.models.out_of_memory import ran_out
 
 LONGEST = 300  # characters of what a library says
 
@@ -24,9 +23,9 @@ def reading(failure: str, advice: str = "") -> Iterator[None]:
         yield
     except UserError:
         raise
-    except torch.OutOfMemoryError as error:
-        raise UserError(f"{failure}: the memory of the device ran out.") from error
     except Exception as error:
+        if ran_out(error):
+            raise UserError(f"{failure}: the memory of the device ran out.") from error
         raise UserError(f"{failure}: {cause(error)}{' ' if advice else ''}{advice}") from error
 
 

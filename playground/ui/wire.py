@@ -71,21 +71,28 @@ def batches(
     """Steps in groups: what came within FLUSH_SECONDS, at most FLUSH_STEPS.
 
     Nothing waits for a slow step: a group goes out if the next step, taken to last as long as this one, would be late.
-    While `steps` gives None, nothing happens; an empty group every BEAT_SECONDS says so.
+    While `steps` gives None, nothing happens; an empty group every BEAT_SECONDS says so. Where `steps` ends in a
+    UserError, the steps before it go out first.
     """
     batch: list[tuple[int, Step]] = []
     opened = previous = clock()
-    for item in steps:
-        if item is not None:
-            batch.append(item)
-        now = clock()
-        late = now if item is None else 2 * now - previous
-        if len(batch) == FLUSH_STEPS or late - opened >= (FLUSH_SECONDS if batch else BEAT_SECONDS):
-            yield batch
-            batch, opened = [], clock()
-        previous = now
+    failed: UserError | None = None
+    try:
+        for item in steps:
+            if item is not None:
+                batch.append(item)
+            now = clock()
+            late = now if item is None else 2 * now - previous
+            if len(batch) == FLUSH_STEPS or late - opened >= (FLUSH_SECONDS if batch else BEAT_SECONDS):
+                yield batch
+                batch, opened = [], clock()
+            previous = now
+    except UserError as error:
+        failed = error
     if batch:
         yield batch
+    if failed is not None:
+        raise failed
 
 
 def _is_open(step: Step) -> bool:

@@ -12,7 +12,7 @@ from playground.analysis.bench import Bench, Plan
 from playground.analysis.candidates import CHAIN_K, candidates, first_tries, lane_text, variants
 from playground.analysis.cost_curve import CostCurve, Point
 from playground.analysis.prediction import Means, SpeedModel
-from playground.analysis.tuned import Tuned, TunedMethod, read_tuned, read_tuned_file, writable, write_tuned
+from playground.analysis.tuned import Tuned, TunedMethod, read_tuned, read_tuned_file, write_tuned
 from playground.analysis.tuner import Tuning, to_markdown, tunable, tune
 from playground.analysis.what_if import Scenario
 from playground.errors import UserError
@@ -107,10 +107,6 @@ def test_a_settings_file_that_is_none_is_a_sentence(tmp_path: Path) -> None:
             read_tuned(file)
     with pytest.raises(UserError, match="cannot be written"):
         write_tuned(FOUND, tmp_path / "absent" / "settings.toml")
-    with pytest.raises(UserError, match="cannot be written"):
-        writable(tmp_path)
-    writable(tmp_path / "new.toml")
-    assert not (tmp_path / "new.toml").exists()
 
 
 def test_losses_are_told() -> None:

@@ -206,7 +206,8 @@ def test_a_user_error_in_the_middle_ends_the_run_as_a_sentence():
         yield 0, traces.chain(0, "arn")
         raise UserError("The model is gone. Load it again.")
 
-    *_, last = map(json.loads, wire.stream(traces.race(), steps(), "run"))
+    _, *sent, last = map(json.loads, wire.stream(traces.race(), steps(), "run", clock=lambda: 0.0))
+    assert [len(message["steps"]) for message in sent] == [1], "what came before the failure is not lost"
     assert last["end"] == "failed"
     assert last["notice"] == {"kind": "error", "text": "The model is gone. Load it again."}
 
