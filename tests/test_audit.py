@@ -1,4 +1,4 @@
-"""The audit of .ci/run: a known vulnerability fails it, a database out of reach is told, and nothing passes as checked."""
+"""The audit of .ci/run: a known vulnerability fails it, and what nobody could look up is not called sound."""
 
 from __future__ import annotations
 

@@ -96,6 +96,15 @@ def test_same_seed_same_trace(method: Method, models) -> None:
 
 
 @EVERY
+def test_another_seed_is_another_text_unless_greedy(method: Method, models) -> None:
+    for temperature, texts in ((0.0, 1), (0.8, 4)):
+        written = {
+            tuple(run_method(method, models, PROMPT, Sampling(temperature, seed=at))[0].output) for at in range(4)
+        }
+        assert len(written) == texts
+
+
+@EVERY
 @pytest.mark.parametrize("sampling", [SAMPLINGS["greedy"], SAMPLINGS["sampled"]], ids=["greedy", "sampled"])
 def test_a_stop_cuts_anywhere(method: Method, models, sampling: Sampling) -> None:
     whole = run_method(method, models, PROMPT, sampling)[0].output
