@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,13 @@ def test_output_that_takes_no_unicode_gets_escapes(monkeypatch: pytest.MonkeyPat
     done = playground("methods")
     assert done.returncode == 0, done.stderr
     assert r"alpha\xb7exp(-entropy)" in done.stdout
+
+
+def test_the_version_stands_in_pyproject_and_heads_the_changelog() -> None:
+    version = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert playground("--version").stdout == f"{version}\n"
+    (newest, *_) = re.findall(r"^## (\S+) · ", (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert newest == version
 
 
 def test_the_lists_name_every_method_and_family() -> None:
