@@ -43,7 +43,8 @@ class Page(gr.Blocks):
         if block_fn.api_visibility != "public":
             raise gr.Error(
                 f"This call came with {came} of {len(wanted)} values. It belongs to the page; programs call generate, "
-                "race and models."
+                "race and models.",
+                print_exception=False,
             )
         inputs += [block.value for block in wanted[came:]]
 
@@ -156,8 +157,8 @@ def _answers(visit: Visit) -> Iterator[Answer]:
 
 @contextmanager
 def _sentences() -> Iterator[None]:
-    """A UserError as the error that Gradio passes on with its text."""
+    """A UserError as the error that Gradio passes on with its text, and does not print: it may quote what was asked."""
     try:
         yield
     except UserError as error:
-        raise gr.Error(str(error)) from error
+        raise gr.Error(str(error), print_exception=False) from error

@@ -59,11 +59,12 @@ class Visits:
 
 @dataclass
 class Visit:
-    """A run under way, of at most `seconds`. The log is told how it begins and how it ends."""
+    """A run under way, of at most `seconds` by its lanes' own clocks. The log is told how it begins and how it ends."""
 
     run: Run
     seconds: float
     id: str = field(default_factory=lambda: token_hex(4))
+    _taken: float = 0.0
     _why: str = ""
 
     def __enter__(self) -> Self:
@@ -77,7 +78,8 @@ class Visit:
             with closing(self.run.live()) as events:
                 for event in events:
                     yield event
-                    self._check_time()
+                    if event is not None:
+                        self._count(event[1].seconds.own)
         except UserError as error:
             self._why = str(error)
             raise
@@ -97,12 +99,12 @@ class Visit:
             error=kind.__name__ if kind and not issubclass(kind, GeneratorExit | UserError) else "",
         )
 
-    def _check_time(self) -> None:
-        taken = monotonic() - self._began
-        if taken > self.seconds:
+    def _count(self, seconds: float) -> None:
+        self._taken += seconds
+        if self._taken > self.seconds:
             raise UserError(
-                f"The run was ended after {taken:.0f} seconds; here it may take at most {self.seconds:g}. "
-                "Ask for fewer tokens or lanes."
+                f"The run was ended after {self._taken:.0f} seconds of computing; here it may take at most "
+                f"{self.seconds:g}. Ask for fewer tokens or lanes."
             )
 
     def _tellable(self, why: str) -> str:

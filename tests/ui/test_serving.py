@@ -40,7 +40,7 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def address():
     """A page for strangers, whose runs are short and whose uploads are small."""
-    page = build_page(ModelStore(), allow_local=False, limits=replace(STRANGERS, tokens=16, upload=1))
+    page = build_page(ModelStore(), allow_local=False, limits=replace(STRANGERS, tokens=64, upload=1))
     yield serve(page, "127.0.0.1", free_port(), wait=False)
     page.close()
 
@@ -88,16 +88,31 @@ def test_an_upload_may_be_so_large(address: str, size: int, status: int) -> None
         assert "1048576 bytes" in answer.text
 
 
-def test_programs_are_held_to_the_limits(address: str) -> None:
+def test_programs_are_held_to_the_limits(address: str, capfd: pytest.CaptureFixture[str]) -> None:
     with closing(Client(address, verbose=False)) as client:
         for asked, said in (
-            ({"max_new_tokens": 17}, "17 tokens to write; here at most 16"),
+            ({"max_new_tokens": 65}, "65 tokens to write; here at most 64"),
             ({"prompt": "x" * 8_001, "max_new_tokens": 2}, "8,001 characters of prompt; here at most 8,000"),
         ):
             with pytest.raises(AppError, match=said):
                 client.predict(**({"prompt": PROMPT} | asked), api_name="/generate")
         with pytest.raises(AppError, match="5 lanes; here at most 4"):
             client.predict(PROMPT, [{"method": "jacobi"}] * 5, max_new_tokens=2, api_name="/race")
+    assert "Traceback" not in capfd.readouterr().err, "a refusal is no defect, and may quote what was asked"
+
+
+def test_a_call_that_is_left_is_told_and_its_place_is_free(address: str, told: list[dict[str, object]]) -> None:
+    lanes = [{"method": name} for name in ("autoregressive", "jacobi", "lookahead")]
+    with closing(Client(address, verbose=False)) as client:
+        left = client.submit(PROMPT, lanes, max_new_tokens=64, api_name="/race")
+        next(left)
+        assert health(address)["running"] == 1
+        left.cancel()
+        deadline = time.monotonic() + 60
+        while health(address)["running"] and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert health(address)["running"] == 0
+    assert [line["event"] for line in told] == ["run started", "run cancelled"]
 
 
 def test_the_log_of_a_run_has_no_word_of_it(address: str, told: list[dict[str, object]]) -> None:

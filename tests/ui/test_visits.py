@@ -100,7 +100,7 @@ def test_a_defect_is_told_by_its_kind(told: list[dict[str, object]]) -> None:
 
 
 def test_a_run_that_takes_too_long_ends_with_what_there_is() -> None:
-    with visits(seconds=0).open(SPEC, "me") as visit, pytest.raises(UserError, match="it may take at most 0"):
+    with visits(seconds=0).open(SPEC, "me") as visit, pytest.raises(UserError, match="it may take at most 0\\."):
         list(visit.live())
     assert len(visit.run.trace.order) == 1
 
