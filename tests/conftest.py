@@ -39,7 +39,7 @@ def family(request: pytest.FixtureRequest) -> Family:
     def load(part: Entry | None) -> LoadedModel | None:
         if part is None:
             return None
-        return load_model(part.id, part.source.fetch(), Placement(torch.device("cpu"), torch.float32))
+        return load_model(part.id, part.source.fetch(), Placement(torch.device("cpu"), torch.float32, packed=True))
 
     target = load(entry.target)
     assert target is not None

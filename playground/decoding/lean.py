@@ -1,13 +1,13 @@
 """The layers of a Llama-like model in the few operations that they take.
 
 transformers' modules are written to be read and to fit every use; for one token of a small model, what they do around
-the matrix products costs more than the products. This is the same arithmetic over the same weights.
+the matrix products costs as much as the products. This is the same arithmetic over the same weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -18,6 +18,7 @@ from transformers.models.qwen2.modeling_qwen2 import Qwen2DecoderLayer, Qwen2Mod
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention, Qwen3DecoderLayer, Qwen3Model, Qwen3RotaryEmbedding
 
 from playground.decoding.cache import KVCache
+from playground.decoding.linear import Linear, Packed
 
 KNOWN = (LlamaModel, Qwen2Model, Qwen3Model)
 FIXED_ROPE = {"default", "linear", "llama3", "yarn"}  # the others turn by angles that depend on the length
@@ -58,6 +59,10 @@ class LeanStack:
         """The stack cut after so many layers."""
         return LeanStack(self.layers[:layers], self.embedding, self.norm, self.rope)
 
+    def packed(self) -> LeanStack:
+        """The stack over copies of its matrices that are laid out for this processor, see Packed."""
+        return LeanStack([layer.packed() for layer in self.layers], self.embedding, self.norm, self.rope)
+
     def __call__(
         self, ids: Tensor, positions: Tensor, mask: Tensor | None, cache: KVCache, inner: Collection[int]
     ) -> tuple[Tensor, dict[int, Tensor]]:
@@ -81,15 +86,11 @@ class LeanStack:
 class _Layer:
     """One layer's weights. `qkv` [(heads + 2 kv_heads)·d, h] and `gate_up` [2·m, h] are several matrices in one."""
 
-    qkv: Tensor
-    qkv_bias: Tensor | None
-    out: Tensor
-    out_bias: Tensor | None
+    qkv: Linear | Packed
+    out: Linear | Packed
+    gate_up: Linear | Packed
+    down: Linear | Packed
     head_norm: Tensor | None  # [heads + kv_heads, d]
-    gate_up: Tensor
-    gate_up_bias: Tensor | None
-    down: Tensor
-    down_bias: Tensor | None
     before: Tensor  # the norms' weights [h]
     after: Tensor
     eps: float
@@ -105,22 +106,16 @@ class _Layer:
         attention, mlp = layer.self_attn, layer.mlp
         width = attention.head_dim
         heads, kv_heads = (part.out_features // width for part in (attention.q_proj, attention.k_proj))
-        qkv, qkv_bias = _joined(attention.q_proj, attention.k_proj, attention.v_proj)
-        gate_up, gate_up_bias = _joined(mlp.gate_proj, mlp.up_proj)
         head_norm = None
         if isinstance(attention, Qwen3Attention):
             of_query, of_key = attention.q_norm.weight, attention.k_norm.weight
             head_norm = torch.cat([of_query.expand(heads, width), of_key.expand(kv_heads, width)]).detach()
         return cls(
-            qkv,
-            qkv_bias,
-            attention.o_proj.weight,
-            attention.o_proj.bias,
+            Linear.joined(attention.q_proj, attention.k_proj, attention.v_proj),
+            Linear.joined(attention.o_proj),
+            Linear.joined(mlp.gate_proj, mlp.up_proj),
+            Linear.joined(mlp.down_proj),
             head_norm,
-            gate_up,
-            gate_up_bias,
-            mlp.down_proj.weight,
-            mlp.down_proj.bias,
             layer.input_layernorm.weight,
             layer.post_attention_layernorm.weight,
             layer.input_layernorm.variance_epsilon,
@@ -134,7 +129,7 @@ class _Layer:
     def __call__(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None, cache: KVCache, number: int) -> Tensor:
         batch, rows, hidden = x.shape
         turned = self.heads + self.kv_heads
-        states = F.linear(F.rms_norm(x, (hidden,), self.before, self.eps), self.qkv, self.qkv_bias)
+        states = self.qkv(F.rms_norm(x, (hidden,), self.before, self.eps))
         states = states.view(batch, rows, turned + self.kv_heads, self.width)
         facing, values = states[:, :, :turned], states[:, :, turned:]
         if self.head_norm is not None:
@@ -151,11 +146,18 @@ class _Layer:
             enable_gqa=self.heads != self.kv_heads,
         )
         mixed = mixed.transpose(1, 2).reshape(batch, rows, self.heads * self.width)
-        x = x + F.linear(mixed, self.out, self.out_bias)
-        gate, up = F.linear(F.rms_norm(x, (hidden,), self.after, self.eps), self.gate_up, self.gate_up_bias).chunk(
-            2, -1
+        x = x + self.out(mixed)
+        gate, up = self.gate_up(F.rms_norm(x, (hidden,), self.after, self.eps)).chunk(2, -1)
+        return x + self.down(self.act(gate) * up)
+
+    def packed(self) -> _Layer:
+        return replace(
+            self,
+            qkv=self.qkv.packed(),
+            out=self.out.packed(),
+            gate_up=self.gate_up.packed(),
+            down=self.down.packed(),
         )
-        return x + F.linear(self.act(gate) * up, self.down, self.down_bias)
 
 
 class _Rope:
@@ -181,14 +183,3 @@ class _Rope:
     def _angles(self, positions: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         cos, sin = self.rope(like, positions)
         return cos, torch.cat([-sin[..., : sin.shape[-1] // 2], sin[..., sin.shape[-1] // 2 :]], -1)
-
-
-def _joined(*parts: nn.Linear) -> tuple[Tensor, Tensor | None]:
-    """The weights of linear maps of one input as one matrix, of which the maps' own weights become views."""
-    weight = torch.cat([part.weight for part in parts]).detach()
-    sizes = [part.out_features for part in parts]
-    for part, piece in zip(parts, weight.split(sizes), strict=True):
-        part.weight.data = piece
-    if parts[0].bias is None:
-        return weight, None
-    return weight, torch.cat([part.bias for part in parts]).detach()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 import torch
@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from playground.decoding.cache import KVCache
 from playground.decoding.lean import LeanStack
+from playground.decoding.linear import Linear, can_pack
 from playground.errors import UserError
 
 FINAL = -1  # the layer number of the last hidden state, after the final norm: what the language-model head reads
@@ -58,6 +59,7 @@ class TransformersTarget:
         self.name = name or str(model.config.name_or_path)
         self.config = config = model.config.get_text_config()
         self.head: nn.Linear = model.get_output_embeddings()
+        self._project: Callable[[Tensor], Tensor] = self.head
         self.device: torch.device = next(model.get_input_embeddings().parameters()).device
         self.vocab_size = int(self.head.weight.shape[0])
         self.eos_ids = frozenset(_eos_ids(model) if eos_ids is None else eos_ids)
@@ -81,6 +83,7 @@ class TransformersTarget:
         self.context_length = int(context)
         self.base: nn.Module = model.base_model
         self.stack = LeanStack.of(self.base)
+        self.packed_bytes = 0  # what `pack` takes beside the model's own weights
         self.num_layers = int(config.num_hidden_layers)
         multiplied, divided = (getattr(config, name, None) or 1 for name in ("logit_scale", "logits_scaling"))
         self._logit_scale = multiplied / divided  # Cohere's name and Granite's
@@ -131,12 +134,26 @@ class TransformersTarget:
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
-        logits: Tensor = self.head(hidden.to(self.head.weight.device))[..., : self.vocab_size]
+        logits = self._project(hidden.to(self.head.weight.device))[..., : self.vocab_size]
         if self._logit_scale != 1:
             logits = logits * self._logit_scale
         if self._logit_cap is not None:
             logits = torch.tanh(logits / self._logit_cap) * self._logit_cap
         return logits
+
+    def pack(self) -> None:
+        """Compute with copies of the matrices that are laid out for this processor, see Packed.
+
+        For models that do not learn any more: the copies stay as they are. Does nothing for a model without a LeanStack
+        and where oneDNN does not compute in its number format.
+        """
+        if self.stack is None or not can_pack(self.head.weight) or type(self.head) is not nn.Linear:
+            return
+        self.stack, self._project = self.stack.packed(), Linear.joined(self.head).packed()
+        matrices = {id(part): part.nbytes for part in self.model.parameters() if part.dim() == 2}
+        if self.head.weight is not self.stack.embedding:
+            del matrices[id(self.stack.embedding)]
+        self.packed_bytes = sum(matrices.values())
 
     def narrowed(self, vocab_size: int) -> TransformersTarget:
         """The same model without the logits from `vocab_size` on, which a partner's padded vocabulary lacks."""

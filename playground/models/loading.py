@@ -109,6 +109,8 @@ def load_model(name: str, folder: Path, placement: Placement) -> LoadedModel:
             f"The tokenizer of {name} has {len(tokenizer)} tokens, but the model scores {target.vocab_size}: "
             "they do not belong together."
         )
+    if placement.packed:
+        target.pack()
     check_architecture(target)
     return LoadedModel(name, folder, target, tokenizer)
 

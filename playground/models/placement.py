@@ -16,16 +16,22 @@ CACHE_TOKENS = 2048
 """Positions of the KV cache that the estimate reckons with."""
 HEADROOM = 0.1
 """Part of the free memory that stays free, for activations and for the rest of the machine."""
+PACKED_SHARE = 0.25
+"""Part of the free memory that a model may take and still be held a second time, packed for the processor."""
 CGROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
 class Placement:
-    """One device; or, where that is too small, `spread` over GPUs and main memory: {device: bytes} for accelerate."""
+    """One device; or, where that is too small, `spread` over GPUs and main memory: {device: bytes} for accelerate.
+
+    `packed`: the processor gets copies of the matrices in its own layout, which takes their size once more.
+    """
 
     device: torch.device
     dtype: torch.dtype
     spread: dict[int | str, int] | None = None
+    packed: bool = False
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -73,7 +79,7 @@ def place(name: str, size: int, dtype: torch.dtype, device: str = "auto") -> Pla
     chosen = choose_device(device)
     room = free_memory(chosen)
     if size <= room:
-        return Placement(chosen, dtype)
+        return Placement(chosen, dtype, packed=chosen.type == "cpu" and size <= PACKED_SHARE * room)
     if chosen.type == "cuda":
         gpus = range(torch.cuda.device_count()) if device in ("auto", "cuda") else [chosen.index]
         spread: dict[int | str, int] = {gpu: free_memory(torch.device("cuda", gpu)) for gpu in gpus}

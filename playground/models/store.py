@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar, cast
@@ -112,8 +112,11 @@ class ModelStore:
             size = estimate(folder, key.dtype)
             self._make_room(source.name, size, chosen)
             told(f"Loading {source.name}", None)
-            model = load_model(source.name, path, place(source.name, size, key.dtype, device))
-            return model, _size(model.model)
+            placement = place(source.name, size, key.dtype, device)
+            if self.limit is not None and self._held_bytes() + 2 * size > self.limit:
+                placement = replace(placement, packed=False)
+            model = load_model(source.name, path, placement)
+            return model, _size(model.model) + model.target.packed_bytes
 
         with self._held(source.name, key, load) as model:
             yield model

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from playground.decoding.executor import Executor, Pass, causal
 from playground.decoding.lean import LONGEST_TABLE, LeanStack
+from playground.decoding.linear import Packed
 from playground.decoding.session import Session, decode
 from playground.decoding.target import FINAL, TransformersTarget
 from playground.drafters.autoregressive import Autoregressive
@@ -51,16 +52,21 @@ def model_of(name: str, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     return model.requires_grad_(False).to(dtype)
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", PLAIN)
-def test_all_states_are_those_of_the_model_itself(name: str, dtype: torch.dtype) -> None:
+def test_all_states_are_those_of_the_model_itself(name: str, dtype: torch.dtype, packed: bool) -> None:
     """Between the layers and at the end; a text in one pass, and again a token at a time."""
     model = model_of(name, dtype)
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     with torch.inference_mode():
         theirs = model.base_model(torch.tensor([IDS]), output_hidden_states=True)
+        their_logits = model.lm_head(theirs.last_hidden_state[0])
     target = TransformersTarget(model, eos_ids=())
+    if packed:
+        target.pack()
     assert target.stack is not None
+    assert isinstance(target.stack.layers[0].qkv, Packed) == packed
     executor = Executor(target)
     layers = (FINAL, 1, 2)
     rows = executor.run({0: Pass(IDS, range(7), causal(7))}, layers)[0].hidden
@@ -77,16 +83,20 @@ def test_all_states_are_those_of_the_model_itself(name: str, dtype: torch.dtype)
         wanted = theirs.last_hidden_state[0] if layer == FINAL else theirs.hidden_states[layer][0]
         assert same(rows[layer], wanted)
         assert same(torch.stack(single[layer]), wanted)
+    assert same(target.logits(rows[FINAL]), their_logits)
     with torch.inference_mode():
         again = model.base_model(torch.tensor([IDS])).last_hidden_state
     assert same(again, theirs.last_hidden_state)
     assert all(torch.equal(weights[key], value) for key, value in model.state_dict().items())
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("name", ["llama", "qwen3"])
-def test_a_cut_stack_is_the_cut_model(name: str) -> None:
-    model = model_of(name)
-    cut = TransformersTarget(model, eos_ids=()).early_exit(1)
+def test_a_cut_stack_is_the_cut_model(name: str, packed: bool) -> None:
+    target = TransformersTarget(model_of(name), eos_ids=())
+    if packed:
+        target.pack()
+    cut = target.early_exit(1)
     assert cut.stack is not None
     lean = Executor(cut).run({0: Pass(IDS, range(7), causal(7))})[0].hidden[FINAL]
     cut.stack = None
@@ -94,12 +104,33 @@ def test_a_cut_stack_is_the_cut_model(name: str) -> None:
     torch.testing.assert_close(lean, usual)
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_what_packing_takes_is_told(tied: bool) -> None:
+    kind, shape = PLAIN["biases"]
+    target = TransformersTarget(build(kind, **shape | {"tie_word_embeddings": tied}), eos_ids=())
+    assert target.packed_bytes == 0
+    target.pack()
+    assert target.stack is not None
+    maps = [getattr(layer, name) for layer in target.stack.layers for name in ("qkv", "out", "gate_up", "down")]
+    assert target.packed_bytes == 4 * (sum(one.weight.numel() for one in maps) + target.head.weight.numel())
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gemma3"])
+def test_packing_what_has_no_lean_forward_changes_nothing(name: str) -> None:
+    target = TransformersTarget(tiny_model(name), eos_ids=())
+    before = Executor(target).run({0: Pass(IDS, range(7), causal(7))})[0].logits(slice(None))
+    target.pack()
+    after = Executor(target).run({0: Pass(IDS, range(7), causal(7))})[0].logits(slice(None))
+    assert torch.equal(before, after)
+    assert target.packed_bytes == 0
+
+
 def test_no_weight_is_held_twice() -> None:
     model = model_of("llama")
     stack = TransformersTarget(model, eos_ids=()).stack
     assert stack is not None
-    joined = {layer.qkv.untyped_storage().data_ptr() for layer in stack.layers}
-    joined |= {layer.gate_up.untyped_storage().data_ptr() for layer in stack.layers}
+    joined = {layer.qkv.weight.untyped_storage().data_ptr() for layer in stack.layers}
+    joined |= {layer.gate_up.weight.untyped_storage().data_ptr() for layer in stack.layers}
     theirs = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
     assert joined < theirs
     assert len({id(weight) for weight in model.parameters()}) == len(theirs) + 2 * (2 + 1)
@@ -116,14 +147,14 @@ def test_a_model_that_goes_on_learning_is_read_as_it_is_now() -> None:
     torch.testing.assert_close(ours, theirs)
 
 
-class Packed(nn.Linear):
+class Quantised(nn.Linear):
     """A linear map of another kind, as quantised ones are."""
 
 
 def test_whatever_else_there_is_runs_as_it_did() -> None:
     """Windows, other architectures, angles that depend on the length, packed weights, weights that come and go."""
     packed, hooked = copy.deepcopy(tiny_model("llama")), copy.deepcopy(tiny_model("llama"))
-    packed.base_model.layers[0].mlp.up_proj = Packed(32, 48, bias=False)
+    packed.base_model.layers[0].mlp.up_proj = Quantised(32, 48, bias=False)
     hooked.base_model.layers[0]._hf_hook = object()
     dynamic = build("llama", **SMALL, rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0})
     others = [tiny_model(name) for name in ("qwen2-window", "mistral", "gemma2", "gemma3", "gpt2", "phi")]

@@ -80,6 +80,10 @@ def test_what_fits_nowhere_is_refused_with_figures(two_gpus):
         place("big", 140 * 10**9, torch.bfloat16)
     with pytest.raises(UserError, match=r"needs about 19.0 GB in float32, and 18.0 GB are free"):
         place("m", 19 * 10**9, torch.float32, "cpu")
+    # A quarter of the 18 GB that main memory has to give; a GPU needs no copies.
+    assert place("m", int(4.5e9), torch.float32, "cpu").packed
+    assert not place("m", int(4.6e9), torch.float32, "cpu").packed
+    assert not place("m", 10**9, torch.float32).packed
 
 
 def test_a_container_may_have_less(tmp_path, monkeypatch):

@@ -240,9 +240,15 @@ class TestSharing:
         with models.lease(saved) as full, models.lease(saved, dtype="bfloat16") as half:
             assert full is not half
         assert [(r.dtype, r.size) for r in models.resident()] == [
-            ("float32", store._size(full.model)),
-            ("bfloat16", store._size(half.model)),
+            ("float32", store._size(full.model) + full.target.packed_bytes),
+            ("bfloat16", store._size(half.model) + half.target.packed_bytes),
         ]
+
+    def test_a_model_is_packed_only_where_it_may_be_held_twice(self, saved):
+        size = placement.estimate(store.ModelFolder(saved.path), torch.float32)
+        for limit, packed in ((None, True), (2 * size, True), (2 * size - 1, False)):
+            with ModelStore(limit=limit).lease(saved) as model:
+                assert (model.target.packed_bytes > 0) == packed
 
     def test_a_failed_run_gives_its_model_back(self, saved):
         models = ModelStore()
