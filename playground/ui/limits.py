@@ -14,8 +14,8 @@ PREFIX = "SPECPLAY_MAX_"
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a run: new `tokens` of a sequence, `lanes`, characters of the `prompt` and what goes with it, and `seconds` by
-    its lanes' own clocks. Beside that: `runs` of one visitor at once, megabytes of an `upload`, `minutes` of a training.
+    """Of a run: new `tokens` of a sequence, `lanes`, characters of the `prompt` and what goes with it, `seconds` by the
+    lanes' own clocks. Beside that: `runs` of one visitor at once, megabytes of an `upload`, `minutes` of a training.
     """
 
     tokens: int
