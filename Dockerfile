@@ -1,7 +1,7 @@
 # One image for CPU and CUDA: the torch wheel decides, see TORCH_INDEX.
 FROM python:3.11-slim
 
-# https://download.pytorch.org/whl/cpu keeps CUDA libraries out; /cu130 and the like bring them in.
+# This index keeps CUDA libraries out; https://pypi.org/simple has the wheel that brings them along.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 
 RUN useradd --create-home --uid 1000 user
@@ -13,6 +13,8 @@ ENV HOME=/home/user \
     GRADIO_SERVER_PORT=7860 \
     GRADIO_ANALYTICS_ENABLED=False \
     PYTHONUNBUFFERED=1
+# Folders that WORKDIR or VOLUME would make belong to root.
+RUN mkdir /home/user/app /home/user/.cache
 WORKDIR /home/user/app
 
 COPY --chown=user requirements.txt .

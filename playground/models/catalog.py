@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,17 +82,33 @@ class Parts:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Everything that has a name."""
+    """Everything that has a name. A `closed` one knows no other models."""
 
     models: Mapping[str, Entry]
     heads: Mapping[str, Entry]
     families: Mapping[str, Family]
+    closed: bool = False
+
+    def only(self, families: Iterable[str]) -> Catalog:
+        """These families with what belongs to them, and closed."""
+        kept = {name: self.families[name] for name in families}
+        ids = {entry.id for family in kept.values() for entry in family.entries}
+        models, heads = ({id: table[id] for id in table if id in ids} for table in (self.models, self.heads))
+        return Catalog(models, heads, kept, closed=True)
 
     def source(self, spec: str, allow_local: bool = True) -> Source:
-        """Where `spec` comes from: an id of a model, heads or family (its target), or what `parse_source` reads."""
+        """Where `spec` comes from: an id of a model, heads or family (its target), or what `parse_source` reads.
+
+        Raises UserError for what is none of them.
+        """
         if spec in self.families:
             return self.families[spec].target.source
         entry = self.models.get(spec) or self.heads.get(spec)
+        if entry is None and self.closed:
+            raise UserError(
+                f"{spec!r} is not in memory here, and nothing else is loaded: choose {' or '.join(self.families)}. "
+                "The playground on a machine of your own runs other models."
+            )
         return entry.source if entry is not None else parse_source(spec, allow_local)
 
     def sources(self, name: str, allow_local: bool = True) -> list[Source]:

@@ -17,11 +17,13 @@ from gradio.events import api
 from playground.decoding.codec import decode_value
 from playground.errors import UserError
 from playground.models.catalog import Catalog
+from playground.run import RunSpec
 from playground.ui import wire
 from playground.ui.form import run_spec
 from playground.ui.limits import OWN_MACHINE, Limits
 from playground.ui.serving import Health
 from playground.ui.visits import Visit, Visits
+from playground.ui.zero import gpu, run_seconds
 
 Answer = dict[str, Any]
 
@@ -128,8 +130,14 @@ def add_api(visits: Visits, catalog: Catalog, runs_at_once: int) -> None:
     def _race(request: gr.Request, stop: list[str] | None, *controls: Any) -> Iterator[Answer]:
         with _sentences():
             spec = replace(run_spec(*controls), stop=tuple(decode_value(list[str], stop or [], "stop")))
-            with visits.open(spec, str(request.session_hash)) as visit:
-                yield from _answers(visit)
+            with visits.admitted(spec, str(request.session_hash)):
+                yield from answer_on_gpu(spec)
+
+    def answer(spec: RunSpec) -> Iterator[Answer]:
+        with _sentences(), visits.open(spec) as visit:
+            yield from _answers(visit)
+
+    answer_on_gpu = gpu(answer, run_seconds)
 
     api(generate, concurrency_limit=runs_at_once, concurrency_id="runs")
     api(race, concurrency_limit=runs_at_once, concurrency_id="runs")

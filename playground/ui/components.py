@@ -99,9 +99,12 @@ def make_lessons(lessons: dict[str, list[dict[str, JSON]]], traces: Path) -> gr.
     return _component("lessons", "", lessons=lessons, traces=f"gradio_api/file={traces}")
 
 
-def make_header() -> gr.HTML:
-    """Title, what it is about, the switch between light and dark, and the keys."""
-    return _component("header", "")
+def make_header(lent: bool = False) -> gr.HTML:
+    """Title, what it is about, the rooms, the switch between light and dark, and the keys.
+
+    `lent` says what is missing where GPUs are lent run by run, see zero.py.
+    """
+    return _component("header", "", lent=lent)
 
 
 def _component(name: str, value: object, **props: Any) -> gr.HTML:

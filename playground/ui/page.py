@@ -23,7 +23,7 @@ from playground.lessons.writing import LANGUAGES
 from playground.models.catalog import load_catalog
 from playground.models.drafts import find_drafts
 from playground.models.store import ModelStore
-from playground.run import open_run
+from playground.run import RunSpec, open_run
 from playground.training.workshop import Workshop
 from playground.ui import wire
 from playground.ui.advise import make_advise_room
@@ -46,6 +46,7 @@ from playground.ui.serving import app_kwargs
 from playground.ui.theme import theme
 from playground.ui.train import make_train_room
 from playground.ui.visits import Visits
+from playground.ui.zero import ON_ZERO_GPU, PROOF_SECONDS, gpu, preload, run_seconds
 
 FIRST_TRACE = trace_path("first")
 RUNS_AT_ONCE = 4
@@ -103,16 +104,31 @@ def build_page(
     limits = limits or read_limits(allow_local)
     visits = Visits(lambda spec: open_run(spec, store, catalog, allow_local), limits)
     jobs = Jobs()
-    workshop = Workshop(store, load_catalog(), jobs=jobs)
+    catalog = preload(store, load_catalog()) if ON_ZERO_GPU else load_catalog()
+    workshop = Workshop(store, catalog, jobs=jobs)
     catalog = workshop.catalog
     bench = Bench(store, catalog, allow_local)
     measuring, pass_cost = Measuring(bench, jobs=jobs), PassCost(bench, jobs)
 
+    def race(spec: RunSpec) -> Iterator[str]:
+        try:
+            with visits.open(spec) as visit:
+                yield from wire.stream(visit.run.trace, visit.live(), visit.id)
+        except UserError as error:
+            yield wire.notice("error", str(error))
+
+    race_on_gpu = gpu(race, run_seconds)
+    prove_on_gpu = gpu(
+        lambda asked: prove(asked, lambda spec: open_run(spec, store, catalog, allow_local)),
+        lambda asked: PROOF_SECONDS,
+    )
+
     def start(request: gr.Request, *controls: Any) -> Iterator[str]:
         yield wire.notice("progress", "Getting the models ready …")
         try:
-            with visits.open(run_spec(*controls), str(request.session_hash)) as visit:
-                yield from wire.stream(visit.run.trace, visit.live(), visit.id)
+            spec = run_spec(*controls)
+            with visits.admitted(spec, str(request.session_hash)):
+                yield from race_on_gpu(spec)
         except UserError as error:
             yield wire.notice("error", str(error))
 
@@ -136,7 +152,7 @@ def build_page(
         return resident_table(store.resident())
 
     def prove_step(asked: gr.EventData) -> Iterator[str]:
-        yield from prove(asked._data, lambda spec: open_run(spec, store, catalog, allow_local))
+        yield from prove_on_gpu(asked._data)
 
     def families() -> gr.Dropdown:
         return gr.Dropdown(choices=family_choices(catalog))
@@ -171,7 +187,7 @@ def build_page(
     page = Page(title="Speculative Decoding Playground", fill_width=True, analytics_enabled=False)
     page.limits, page.health = limits, health
     with page:
-        make_header()
+        make_header(lent=ON_ZERO_GPU)
         with gr.Row(elem_id="desk"):
             with gr.Column(elem_id="controls", scale=0, min_width=320):
                 form = make_form(catalog, allow_local)
@@ -181,8 +197,9 @@ def build_page(
                 proof = make_proof()
                 make_deploy_panel(catalog)
         page.load(None, js=FOLLOW)
-        make_train_room(workshop, form, limits)
-        make_measure_room(measuring, pass_cost, jobs, form)
+        if not ON_ZERO_GPU:
+            make_train_room(workshop, form, limits)
+            make_measure_room(measuring, pass_cost, jobs, form)
         make_advise_room(measuring, catalog, form, allow_local)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         running = form.run.click(

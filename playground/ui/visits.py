@@ -38,14 +38,15 @@ class Visits:
             return self._going.total()
 
     @contextmanager
-    def open(self, spec: RunSpec, visitor: str) -> Iterator[Visit]:
-        """A run of `visitor`. Raises UserError before any work for what is wrong with it, or too much."""
-        self.limits.check(spec)
-        with self._counted(visitor), self._open_run(spec) as run, Visit(run, self.limits.seconds) as visit:
+    def open(self, spec: RunSpec) -> Iterator[Visit]:
+        """An admitted run, in whatever process has the models. Raises UserError before any work for what is wrong."""
+        with self._open_run(spec) as run, Visit(run, self.limits.seconds) as visit:
             yield visit
 
     @contextmanager
-    def _counted(self, visitor: str) -> Iterator[None]:
+    def admitted(self, spec: RunSpec, visitor: str) -> Iterator[None]:
+        """Around a run of `visitor`. Raises UserError for one that is too much."""
+        self.limits.check(spec)
         with self._counting:
             at_most(self._going[visitor] + 1, self.limits.runs, "runs of yours at once")
             self._going[visitor] += 1

@@ -104,3 +104,14 @@ def test_a_wrong_catalog_is_a_sentence(tmp_path):
     file.write_text('[families.f]\ntitle = "t"\nabout = "a"\nhardware = "laptop"\ntarget = "no"\n')
     with pytest.raises(UserError, match="family 'f' names or lacks 'no'"):
         load_catalog(file)
+
+
+def test_a_closed_catalog_knows_its_families_and_nothing_else(catalog):
+    closed = catalog.only(["built-in"])
+    assert list(closed.families) == ["built-in"]
+    assert set(closed.models) == {"built-in-target", "built-in-draft", "built-in-small-target"}
+    assert set(closed.heads) == {"built-in-medusa", "built-in-small-medusa"}
+    assert closed.parts("built-in", hybrid=True) == catalog.parts("built-in", hybrid=True)
+    for other in ("smollm2-135m", "owner/name", "/etc"):
+        with pytest.raises(UserError, match=f"'{other}' is not in memory here, and nothing else is loaded"):
+            closed.source(other)

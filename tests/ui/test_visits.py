@@ -53,7 +53,7 @@ def events(told: list[dict[str, object]]) -> list[object]:
 
 
 def test_a_run_is_told_from_start_to_end(told: list[dict[str, object]]) -> None:
-    with visits().open(SPEC, "me") as visit:
+    with visits().open(SPEC) as visit:
         seen = list(visit.live())
     assert events(told) == ["run started", "run ended"]
     started, ended = told
@@ -68,7 +68,7 @@ def test_a_run_is_told_from_start_to_end(told: list[dict[str, object]]) -> None:
 
 def test_a_run_that_is_left_is_told_as_cancelled(told: list[dict[str, object]]) -> None:
     def page() -> Iterator[object]:
-        with visits().open(SPEC, "me") as visit:
+        with visits().open(SPEC) as visit:
             yield from visit.live()
 
     run = page()
@@ -79,7 +79,7 @@ def test_a_run_that_is_left_is_told_as_cancelled(told: list[dict[str, object]]) 
 
 
 def test_a_lane_that_fails_is_told_with_its_reason(told: list[dict[str, object]]) -> None:
-    with visits(breaks=2).open(SPEC, "me") as visit, pytest.raises(UserError, match="The cable was cut"):
+    with visits(breaks=2).open(SPEC) as visit, pytest.raises(UserError, match="The cable was cut"):
         list(visit.live())
     assert events(told) == ["run started", "lane failed", "run ended"]
     assert told[1]["level"] == "warning"
@@ -88,38 +88,38 @@ def test_a_lane_that_fails_is_told_with_its_reason(told: list[dict[str, object]]
 
 
 def test_what_a_server_said_stays_out_of_the_log(told: list[dict[str, object]]) -> None:
-    with visits(breaks=2, method="vllm").open(SPEC, "me") as visit, pytest.raises(UserError):
+    with visits(breaks=2, method="vllm").open(SPEC) as visit, pytest.raises(UserError):
         list(visit.live())
     assert "cable" not in json.dumps(told)
 
 
 def test_a_defect_is_told_by_its_kind(told: list[dict[str, object]]) -> None:
-    with pytest.raises(ZeroDivisionError), visits().open(SPEC, "me"):
+    with pytest.raises(ZeroDivisionError), visits().open(SPEC):
         _ = 1 / 0
     assert told[-1]["error"] == "ZeroDivisionError"
 
 
 def test_a_run_that_takes_too_long_ends_with_what_there_is() -> None:
-    with visits(seconds=0).open(SPEC, "me") as visit, pytest.raises(UserError, match="it may take at most 0\\."):
+    with visits(seconds=0).open(SPEC) as visit, pytest.raises(UserError, match="it may take at most 0\\."):
         list(visit.live())
     assert len(visit.run.trace.order) == 1
 
 
 def test_a_visitor_has_so_many_runs_at_once_and_others_theirs() -> None:
     desk = visits(runs=2)
-    with desk.open(SPEC, "me"), desk.open(SPEC, "me"):
-        with pytest.raises(UserError, match="3 runs of yours at once; here at most 2"), desk.open(SPEC, "me"):
+    with desk.admitted(SPEC, "me"), desk.admitted(SPEC, "me"):
+        with pytest.raises(UserError, match="3 runs of yours at once; here at most 2"), desk.admitted(SPEC, "me"):
             pass
-        with desk.open(SPEC, "you"):
+        with desk.admitted(SPEC, "you"):
             assert desk.going == 3
     assert desk.going == 0
-    with desk.open(SPEC, "me"):
+    with desk.admitted(SPEC, "me"):
         assert desk.going == 1
 
 
 def test_a_refused_run_counts_for_nothing() -> None:
     desk = visits(tokens=8, runs=1)
     for _ in range(2):
-        with pytest.raises(UserError, match="64 tokens to write; here at most 8"), desk.open(SPEC, "me"):
+        with pytest.raises(UserError, match="64 tokens to write; here at most 8"), desk.admitted(SPEC, "me"):
             pass
     assert desk.going == 0

@@ -5,13 +5,18 @@
 import { h, spell } from './dom.js';
 import { LANGUAGES, change, language } from './languages.js';
 
-const ROOMS = ['race', 'step', 'lessons', 'train', 'measure', 'advise'];
+const WORKSHOPS = ['train', 'measure']; // they work for longer than a GPU is lent
 
-export function mount(element) {
+export function mount(element, props) {
   spell(element);
   document.documentElement.lang = language;
   const $ = (name) => element.querySelector(`[data-part=${name}]`);
+  if (props.lent) {
+    $('lent').hidden = false;
+    for (const room of WORKSHOPS) $('rooms').querySelector(`[data-room=${room}]`).remove();
+  }
   const buttons = [...$('rooms').children];
+  const rooms = buttons.map((button) => button.dataset.room);
   const enter = (room) => {
     document.body.dataset.room = room;
     for (const button of buttons) button.setAttribute('aria-current', button.dataset.room === room ? 'page' : 'false');
@@ -20,7 +25,7 @@ export function mount(element) {
   for (const button of buttons) button.addEventListener('click', () => enter(button.dataset.room));
   const query = new URLSearchParams(window.location.search);
   const asked = query.has('lesson') ? 'lessons' : query.get('room');
-  enter(ROOMS.includes(asked) ? asked : 'race');
+  enter(rooms.includes(asked) ? asked : 'race');
 
   const languages = Object.entries(LANGUAGES);
   $('language').append(...languages.map(([id, name]) => h('option', { value: id, lang: id }, name)));

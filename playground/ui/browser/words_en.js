@@ -3,6 +3,8 @@
 export const EN = {
   percent: '{x} %',
   'head.intro': 'Guess several tokens cheaply, check them in one pass of the large model, keep those that agree.',
+  'head.lent':
+    'This page borrows a GPU for one run at a time: only the models listed are there, nothing is compiled, nothing is kept from run to run, and there are no rooms for training and measuring.',
   'head.rooms': 'Rooms',
   'head.language': 'Language',
   'head.keys': 'Keys',

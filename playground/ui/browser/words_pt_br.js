@@ -4,6 +4,8 @@ export const PT_BR = {
   percent: '{x}%',
   'head.intro':
     'Chute vários tokens a baixo custo, confira todos em uma passada do modelo grande, guarde os que concordam.',
+  'head.lent':
+    'Esta página toma emprestada uma GPU para uma execução de cada vez: só há os modelos da lista, nada é compilado, nada se guarda de uma execução para outra, e não há salas de treino nem de medição.',
   'head.rooms': 'Salas',
   'head.language': 'Idioma',
   'head.keys': 'Teclas',

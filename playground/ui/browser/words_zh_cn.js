@@ -3,6 +3,7 @@
 export const ZH_CN = {
   percent: '{x}%',
   'head.intro': '先廉价地猜出几个 token，再由大模型一次前向全部检查，保留其中一致的。',
+  'head.lent': '本页的 GPU 只为单次运行借用：只有列出的模型可用，不做编译，各次运行之间不保留任何内容，也没有训练和测量房间。',
   'head.rooms': '房间',
   'head.language': '语言',
   'head.keys': '快捷键',
