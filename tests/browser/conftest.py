@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from playground.decoding.trace import Step, Trace
+from playground.jobs import Jobs
 from playground.models.store import ModelStore
 from playground.run import RunSpec
 from playground.ui import page as page_module
@@ -63,6 +64,19 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     engine = Engine(traces.race())
     monkeypatch.setattr(page_module, "open_run", engine.open_run)
     return engine
+
+
+@pytest.fixture
+def stop_heard(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when a click on Stop has reached the server's job: only then may a test let the job go on."""
+    stop, heard = Jobs.stop, threading.Event()
+
+    def told(jobs: Jobs, kind: str, visitor: str) -> None:
+        stop(jobs, kind, visitor)
+        heard.set()
+
+    monkeypatch.setattr(Jobs, "stop", told)
+    return heard
 
 
 @pytest.fixture(scope="session")

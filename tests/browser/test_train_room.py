@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from playground.jobs import Jobs
 from playground.models.medusa_heads import MedusaHeads, save_heads
 from playground.models.store import ModelStore
 from playground.training import workshop as workshop_module
@@ -98,21 +97,14 @@ def test_a_training_is_watched_by_two_and_its_heads_race(open_page, going_on):
     owner.wait_for_function("document.querySelector('#heads textarea')?.value === 'built-in-trained-here'")
 
 
-def test_a_training_that_is_stopped_can_go_on(open_page, going_on, monkeypatch):
-    stop, asked = Jobs.stop, threading.Event()
-
-    def told(*of: str) -> None:
-        stop(*of)
-        asked.set()
-
-    monkeypatch.setattr(Jobs, "stop", told)
+def test_a_training_that_is_stopped_can_go_on(open_page, going_on, stop_heard):
     going_on.clear()
     page = open_page()
     enter(page)
     page.click(".train [data-part=start]")
     page.wait_for_selector("text=The heads learn: step 21 of 40")
     page.click(".train [data-part=stop]")
-    assert asked.wait(60)
+    assert stop_heard.wait(60)
     going_on.set()
     page.wait_for_selector("text=Everything is kept")
     assert page.inner_text(".train [data-part=start]") == "Go on"
