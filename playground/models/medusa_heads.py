@@ -28,7 +28,8 @@ from playground.models.strangers import reading
 
 PREFIX = "medusa_head."
 NAMES = ("medusa_lm_head.safetensors", "medusa_lm_head.pt")
-KEY = re.compile(r"(\d+)\.(\d+)\.(linear\.weight|linear\.bias|weight)")
+KEY = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})\.(linear\.weight|linear\.bias|weight)")
+LONGEST_KEY = 60  # characters of a name that a sentence shows
 TREE = "medusa_tree.json"
 
 
@@ -240,4 +241,5 @@ def _shape_of(path: Path, tensors: dict[str, Tensor]) -> MedusaHeads:
 
 
 def _some(keys: Sequence[str], most: int = 3) -> str:
-    return ", ".join(keys[:most]) + (f" and {len(keys) - most} more" if len(keys) > most else "")
+    shown = [key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}…" for key in keys[:most]]
+    return ", ".join(shown) + (f" and {len(keys) - most} more" if len(keys) > most else "")

@@ -148,7 +148,7 @@ def run_spec(
         repetition_penalty=_number("Repetition penalty", repetition_penalty),
         seed=_whole("Seed", seed),
         max_new_tokens=_whole("Length", max_new_tokens),
-        chat={"on": True, "off": False}.get(chat),
+        chat={"on": True, "off": False}.get(_text("Chat template", chat)),
         system=_text("System prompt", system).strip() or None,
         stop=tuple(line for line in _text("Stop strings", stop).split("\n") if line),
         detail=True,  # the page shows what was said at every token; what that costs is in docs/LOG.md

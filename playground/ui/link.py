@@ -6,7 +6,7 @@ its default is left out. What a link says is checked like what a visitor types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
@@ -22,15 +22,12 @@ Values = list[Any]  # those of the form's controls, in their order
 
 
 def write_link(values: Sequence[Any]) -> str:
-    """The query that restores the form's `values`. Raises UserError for a form that cannot run or is too long."""
+    """The query that restores the form's `values`. Raises UserError for a form that cannot run or fits in none."""
     _check(values)
-    pairs: list[tuple[str, object]] = []
-    for (name, default), value in zip(DEFAULTS.items(), values, strict=True):
-        if name == "lane":
-            pairs += [(name, _lane_text(lane)) for lane in value]
-        elif name == "prompt" or value not in (default, None):
-            pairs.append((name, value))
-    query = "?" + urlencode(pairs, safe=READABLE, quote_via=quote)
+    try:
+        query = "?" + urlencode([*_pairs(values)], safe=READABLE, quote_via=quote)
+    except UnicodeEncodeError as error:
+        raise UserError("The form holds something that is no Unicode text, which no link can carry.") from error
     if len(query) > LONGEST:
         raise UserError(
             f"The link would have {len(query):,} characters, and many programs cut links of more than {LONGEST:,}. "
@@ -64,6 +61,15 @@ def read_link(query: Iterable[tuple[str, str]]) -> Values | None:
 def _check(values: Sequence[Any]) -> None:
     """Raises UserError for controls that describe no run."""
     _ = run_spec(*values).sampling  # which checks its numbers
+
+
+def _pairs(values: Sequence[Any]) -> Iterator[tuple[str, object]]:
+    """Names and values of what is in the link."""
+    for (name, default), value in zip(DEFAULTS.items(), values, strict=True):
+        if name == "lane":
+            yield from ((name, _lane_text(lane)) for lane in value)
+        elif name == "prompt" or value not in (default, None):
+            yield name, value
 
 
 def _lane_text(lane: Mapping[str, Any]) -> str:

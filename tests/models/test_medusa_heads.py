@@ -179,6 +179,13 @@ class TestStrict:
         with pytest.raises(UserError, match=re.escape(key)):
             load_heads(tmp_path)
 
+    @pytest.mark.parametrize("key", ["9" * 5000 + ".0.weight", "0." * 50_000, "٣.0.linear.weight"], ids=["9", "0", "٣"])
+    def test_a_key_that_no_head_could_have_is_named_in_short(self, tmp_path, key):
+        save_file(official() | {key: torch.zeros(2)}, tmp_path / "medusa_lm_head.safetensors")
+        with pytest.raises(UserError, match="is no part of one") as told:
+            load_heads(tmp_path)
+        assert len(str(told.value)) < 500
+
     def test_a_missing_head_is_named(self, tmp_path):
         tensors = {key: tensor for key, tensor in official().items() if not key.startswith("1.")}
         torch.save(tensors, tmp_path / "medusa_lm_head.pt")

@@ -101,3 +101,9 @@ def test_a_hostile_link_is_a_sentence(query, said):
     with pytest.raises(UserError, match="This link cannot be used") as refused:
         read(query)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("given", [{"prompt": "\ud800"}, {"lane": [lane("vllm", model="\ud800")]}, {"stop": "\udfff"}])
+def test_what_is_no_unicode_is_in_no_link(given):
+    with pytest.raises(UserError, match="no Unicode text, which no link can carry"):
+        write_link(form(**given))
