@@ -6,13 +6,17 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from playground.decoding.trace import Lane, Step, Trace
 from playground.errors import UserError
+from playground.models.store import ModelStore
 from playground.run import LaneSpec, Run, RunSpec
+from playground.ui.form import DEFAULTS
 from playground.ui.limits import OWN_MACHINE
+from playground.ui.page import build_page
 from playground.ui.visits import Visits
 from tests.ui import traces
 
@@ -123,3 +127,11 @@ def test_a_refused_run_counts_for_nothing() -> None:
         with pytest.raises(UserError, match="64 tokens to write; here at most 8"), desk.admitted(SPEC, "me"):
             pass
     assert desk.going == 0
+
+
+def test_the_page_s_runs_are_visits() -> None:
+    page = build_page(ModelStore(limit=0), allow_local=False)
+    (start,) = (block.fn for block in page.fns.values() if block.name == "start")
+    *_, last = start(SimpleNamespace(session_hash="me"), *(DEFAULTS | {"length": 257}).values())
+    said = "That would be 257 tokens to write; here at most 256 are allowed. Ask for fewer."
+    assert json.loads(last)["notice"] == {"kind": "error", "text": said}
