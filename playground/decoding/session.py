@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from time import perf_counter, sleep
 from typing import overload
 
@@ -17,7 +18,7 @@ from playground.decoding.sampling import Sampling
 from playground.decoding.stopping import Ending, Stop
 from playground.decoding.target import FINAL
 from playground.decoding.trace import Emitted, Node, Seconds, Status, Step
-from playground.decoding.tree import TokenTree
+from playground.decoding.tree import TokenTree, TreeShape
 from playground.errors import UserError
 
 PREFILL_CHUNK = 512
@@ -141,13 +142,10 @@ class Session:
         self._proposal = proposal = _cut(proposal, room)
         cached = self.executor.cache.lengths[self.row]
         fresh, tree, side = self.ids[cached:], proposal.tree, proposal.side
-        first, second = len(fresh), len(fresh) + len(tree)
-        width = second + len(side.ids)
-        visible = torch.zeros(width, width, dtype=torch.bool)
-        visible[:, :first] = True
-        visible[:first, :first] = causal(first)
-        visible[first:second, first:second] = tree.shape.mask
-        visible[second:, second:] = side.visible
+        visible = _visible(len(fresh), tree.shape)
+        if side.ids:
+            visible = torch.block_diag(visible, side.visible)
+            visible[-len(side.ids) :, : len(fresh)] = True
         positions = [
             *range(cached, length),
             *(length - 1 + depth for depth in tree.shape.depths),
@@ -164,7 +162,10 @@ class Session:
         before = cache.lengths[row]
         fresh = len(self.ids) - before
         side_at = fresh + len(tree)
-        logits = rows.logits([*range(fresh - 1, side_at), *(side_at + at for at in proposal.side.ask)])
+        asked: slice | list[int] = slice(fresh - 1, side_at)
+        if proposal.side.ask:
+            asked = [*range(fresh - 1, side_at), *(side_at + at for at in proposal.side.ask)]
+        logits = rows.logits(asked)
         self._seconds.forward += shared + perf_counter() - began
 
         began = perf_counter()
@@ -301,6 +302,17 @@ def race(lanes: Sequence[Iterator[Step | None]]) -> Iterator[tuple[int, Step] | 
         else:
             yield None
             sleep(IDLE_SECONDS)
+
+
+@lru_cache(maxsize=256)
+def _visible(fresh: int, shape: TreeShape) -> Tensor:
+    """bool [q, q]: which rows of a pass over `fresh` committed tokens and a tree of this shape each of them may see."""
+    width = fresh + len(shape)
+    visible = torch.zeros(width, width, dtype=torch.bool)
+    visible[:, :fresh] = True
+    visible[:fresh, :fresh] = causal(fresh)
+    visible[fresh:, fresh:] = shape.mask
+    return visible
 
 
 def _nodes(proposal: Proposal) -> list[Node]:
