@@ -22,6 +22,8 @@ RUN pip install --no-cache-dir --user --extra-index-url "$TORCH_INDEX" -r requir
 COPY --chown=user . .
 
 EXPOSE 7860
+# The first process of a container does not hear SIGTERM unless it listens for it.
+STOPSIGNAL SIGINT
 VOLUME /home/user/.cache
 HEALTHCHECK --start-period=60s CMD python -c "import urllib.request as u; u.urlopen('http://127.0.0.1:7860/healthz', timeout=5)"
 CMD ["python", "app.py"]

@@ -20,6 +20,7 @@ from playground.run import WARM_TOKENS, RunSpec
 
 ON_ZERO_GPU = os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")  # as the package reads it
 if ON_ZERO_GPU:
+    os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # transformers would load in threads, see preload
     import spaces  # it wants to come before anything that touches CUDA
 
 FAMILIES = ("built-in", "smollm2-135m")
@@ -37,7 +38,7 @@ Told = TypeVar("Told")
 def preload(store: ModelStore, catalog: Catalog) -> Catalog:
     """Load all of FAMILIES into `store`, fetched if need be; the catalog of these alone. Raises UserError if one fails.
 
-    Not in a thread: `spaces` pretends that there is a GPU only where it was imported.
+    Not in a thread: `spaces` pretends that there is a GPU only in the one that imported it.
     """
     chosen = catalog.only(FAMILIES)
     for family in chosen.families.values():
