@@ -117,11 +117,11 @@ def build_page(
         except UserError as error:
             yield wire.notice("error", str(error))
 
+    def proven(asked: Any) -> Iterator[str]:
+        yield from prove(asked, lambda spec: open_run(spec, store, catalog, allow_local))
+
     race_on_gpu = gpu(race, run_seconds)
-    prove_on_gpu = gpu(
-        lambda asked: prove(asked, lambda spec: open_run(spec, store, catalog, allow_local)),
-        lambda asked: PROOF_SECONDS,
-    )
+    prove_on_gpu = gpu(proven, lambda asked: PROOF_SECONDS)
 
     def start(request: gr.Request, *controls: Any) -> Iterator[str]:
         yield wire.notice("progress", "Getting the models ready …")

@@ -12,8 +12,6 @@ import os
 from collections.abc import Callable, Iterator
 from typing import ParamSpec, TypeVar
 
-import torch
-
 from playground.models.catalog import Catalog
 from playground.models.store import ModelStore
 from playground.run import WARM_TOKENS, RunSpec
@@ -26,9 +24,9 @@ if ON_ZERO_GPU:
 FAMILIES = ("built-in", "smollm2-135m")
 """What is in memory on ZeroGPU; nothing else is loaded there."""
 
-BEGIN_SECONDS = 10.0
+BEGIN_SECONDS = 10
 PASS_SECONDS = 0.1
-PROOF_SECONDS = 30.0
+PROOF_SECONDS = 30
 """Bounds, not predictions: time that was asked for and not used is not charged; a run that needs more is cut off."""
 
 Given = ParamSpec("Given")
@@ -52,25 +50,17 @@ def preload(store: ModelStore, catalog: Catalog) -> Catalog:
     return chosen
 
 
-def gpu(function: Callable[Given, Iterator[Told]], seconds: Callable[Given, float]) -> Callable[Given, Iterator[Told]]:
-    """`function`, a generator, lent a GPU for as long as `seconds` says of its arguments; itself where none is lent.
+def gpu(function: Callable[Given, Iterator[Told]], seconds: Callable[Given, int]) -> Callable[Given, Iterator[Told]]:
+    """`function`, a generator function, lent a GPU for the `seconds` that its arguments need; itself where none is lent.
 
     Arguments and what it yields are pickled on ZeroGPU. An error there loses its text, unless it is a gr.Error.
     """
     if not ON_ZERO_GPU:
         return function
-
-    def alone(*args: Given.args, **kwargs: Given.kwargs) -> Iterator[Told]:
-        torch.set_num_threads(1)  # OpenMP would wait for threads that a forked process does not have
-        yield from function(*args, **kwargs)
-
-    def duration(*args: Given.args, **kwargs: Given.kwargs) -> int:
-        return math.ceil(seconds(*args, **kwargs))
-
-    lent: Callable[Given, Iterator[Told]] = spaces.GPU(alone, duration=duration)
+    lent: Callable[Given, Iterator[Told]] = spaces.GPU(function, duration=seconds)
     return lent
 
 
-def run_seconds(spec: RunSpec) -> float:
+def run_seconds(spec: RunSpec) -> int:
     """What to ask for so that every lane of `spec` can end, even one whose every pass brings one token."""
-    return BEGIN_SECONDS + PASS_SECONDS * len(spec.lanes) * (spec.max_new_tokens + WARM_TOKENS)
+    return BEGIN_SECONDS + math.ceil(PASS_SECONDS * len(spec.lanes) * (spec.max_new_tokens + WARM_TOKENS))

@@ -44,7 +44,6 @@ def address(log: Path) -> Iterator[str]:
         "ZERO_GPU_LOG": str(log),
         "PYTHONPATH": os.pathsep.join([str(STAND_IN), str(PROJECT)]),
         "SPECPLAY_CACHE": str(log.parent / "cache"),
-        "OMP_NUM_THREADS": "2",  # a fork after two threads is what hangs
     }
     command = [sys.executable, str(STAND_IN / "page.py"), str(port)]
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
@@ -87,7 +86,7 @@ def test_a_race_is_one_call_in_a_process_of_its_own(address: str, log: Path) -> 
     assert drafted["summary"]["num_accepted_draft_tokens"] > 0
     (call,) = asked(log)[before:]
     lanes = tuple(LaneSpec(lane["method"]) for lane in LANES)
-    assert call["seconds"] == pytest.approx(run_seconds(RunSpec("", lanes, max_new_tokens=8)), abs=1)
+    assert call["seconds"] == run_seconds(RunSpec("", lanes, max_new_tokens=8))
 
 
 @SLOW
@@ -143,5 +142,5 @@ def test_elsewhere_a_function_stays_what_it_is() -> None:
 def test_more_lanes_and_tokens_ask_for_more_time() -> None:
     lane = LaneSpec("autoregressive")
     short = run_seconds(RunSpec("", (lane,), max_new_tokens=8))
-    assert BEGIN_SECONDS < short < run_seconds(RunSpec("", (lane,), max_new_tokens=9))
+    assert BEGIN_SECONDS < short < run_seconds(RunSpec("", (lane,), max_new_tokens=80))
     assert short < run_seconds(RunSpec("", (lane, lane), max_new_tokens=8))
