@@ -162,8 +162,11 @@ def continue_prompts(
 
 def _choose(logits: Tensor, heat: Tensor, generator: torch.Generator) -> Tensor:
     """A token per row [B] of logits [B, V]: the most probable one where `heat` [B, 1] is 0, else a drawn one."""
-    drawn = torch.multinomial((logits / heat.clamp(min=1e-3)).softmax(-1), 1, generator=generator)
-    return torch.where(heat == 0, logits.argmax(-1, keepdim=True), drawn).squeeze(1)
+    chosen, drawn = logits.argmax(-1), heat.squeeze(1) > 0
+    if drawn.any():  # drawing from a large vocabulary takes longer than a small model's pass
+        laws = (logits[drawn] / heat[drawn]).softmax(-1)
+        chosen[drawn] = torch.multinomial(laws, 1, generator=generator).squeeze(1)
+    return chosen
 
 
 def _shard(written: Sequence[tuple[Text, Tensor]]) -> dict[str, Tensor]:
