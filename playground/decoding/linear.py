@@ -59,9 +59,12 @@ class Packed:
 
 
 def can_pack(weight: Tensor) -> bool:
-    """Whether oneDNN is here, and computes in this number format."""
-    if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+    """Whether oneDNN is here and computes in this number format, which depends on the processor: it is tried."""
+    if weight.device.type != "cpu" or not weight.is_floating_point() or not torch.backends.mkldnn.is_available():
         return False
-    if weight.dtype == torch.bfloat16:
-        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    return weight.dtype == torch.float32
+    sample = weight.detach()[:16, :16].contiguous()
+    try:
+        Linear(sample, None).packed()(sample)
+    except RuntimeError:
+        return False
+    return True

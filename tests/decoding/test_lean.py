@@ -115,6 +115,17 @@ def test_what_packing_takes_is_told(tied: bool) -> None:
     assert target.packed_bytes == 4 * (sum(one.weight.numel() for one in maps) + target.head.weight.numel())
 
 
+def test_a_processor_that_cannot_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("this path needs another processor")
+
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", refuse, raising=False)
+    target = TransformersTarget(model_of("llama"), eos_ids=())
+    target.pack()
+    assert target.packed_bytes == 0
+    Executor(target).run({0: Pass(IDS, range(7), causal(7))})
+
+
 @pytest.mark.parametrize("name", ["gpt2", "gemma3"])
 def test_packing_what_has_no_lean_forward_changes_nothing(name: str) -> None:
     target = TransformersTarget(tiny_model(name), eos_ids=())
