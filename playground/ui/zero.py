@@ -51,7 +51,7 @@ def preload(store: ModelStore, catalog: Catalog) -> Catalog:
 
 
 def gpu(function: Callable[Given, Iterator[Told]], seconds: Callable[Given, int]) -> Callable[Given, Iterator[Told]]:
-    """`function`, a generator function, lent a GPU for the `seconds` that its arguments need; itself where none is lent.
+    """`function`, a generator function, lent a GPU for the `seconds` its arguments need; itself where none is lent.
 
     Arguments and what it yields are pickled on ZeroGPU. An error there loses its text, unless it is a gr.Error.
     """
