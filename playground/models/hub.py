@@ -23,9 +23,9 @@ from playground.errors import UserError
 from playground.models.cache import Progress, check_room, quiet
 from playground.models.folder import ModelFolder
 
-REPO = re.compile(r"[A-Za-z0-9]([\w.-]*\w)?(/[A-Za-z0-9]([\w.-]*\w)?)?")
+REPO = re.compile(r"[A-Za-z0-9]([\w.-]*\w)?(/[A-Za-z0-9]([\w.-]*\w)?)?", re.ASCII)
 LONGEST_REPO = 96
-REVISION = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)*")
+REVISION = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)*", re.ASCII)
 DESCRIPTIONS = (".json", ".jinja", ".model", ".txt")
 WEIGHTS = (".safetensors", ".bin", ".pt")
 """Weight formats by preference; the pickled ones are read with weights_only=True."""

@@ -81,7 +81,10 @@ def parse_source(spec: str, allow_local: bool = True) -> Source:
     spec = spec.strip()
     if not spec:
         raise UserError("No model is named: give a hub id (owner/name), a folder or a .gguf file.")
-    path = Path(os.path.expanduser(spec))  # Path's raises for a user that there is not
+    try:
+        path = Path(os.path.expanduser(spec))  # Path's raises for a user that there is not
+    except ValueError as error:  # a lone surrogate
+        raise UserError(f"{spec!r} names no model and no file: it holds what no name can hold.") from error
     is_gguf, is_heads = path.suffix.lower() == ".gguf", path.suffix.lower() in (".pt", ".safetensors")
     if is_gguf or is_heads or spec.startswith((".", "/", "~")) or "\\" in spec or (allow_local and os.path.isdir(path)):
         if not allow_local:

@@ -60,7 +60,10 @@ def test_the_first_place_that_has_it(tmp_path):
         FirstOf((Broken(), Folder(tmp_path / "no"))).fetch()
 
 
-@pytest.mark.parametrize("spec", ["~nobody-of-that-name/model", "x" * 5000, "./" + "x" * 5000, "\0", "./\0"])
+@pytest.mark.parametrize(
+    "spec",
+    ["~nobody-of-that-name/model", "x" * 5000, "./" + "x" * 5000, "\0", "./\0", "~\ud800", "./\ud800", "0¹", "a@¹"],
+)
 @pytest.mark.parametrize("allow_local", [True, False])
 def test_paths_that_cannot_be_are_sentences(spec, allow_local):
     with pytest.raises(UserError):
