@@ -49,7 +49,8 @@ from playground.ui.visits import Visits
 from playground.ui.zero import ON_ZERO_GPU, PROOF_SECONDS, gpu, preload, run_seconds
 
 FIRST_TRACE = trace_path("first")
-RUNS_AT_ONCE = 4
+RUNS_AT_ONCE = 2  # of all visitors; the others wait in the order in which they came
+THREADS = 200  # visitors who watch a job hold one each, and runs must find one
 
 # JavaScript of a listener that makes a query the whole address, and copies it where the browser allows that.
 COPY = """(query) => {
@@ -73,6 +74,7 @@ def serve(page: Page, host: str | None = None, port: int | None = None, wait: bo
             server_name=host,
             server_port=port,
             prevent_thread_lock=not wait,
+            max_threads=THREADS,
             theme=theme(),
             head=head(),
             allowed_paths=[str(PLOTLY), str(LESSONS / "traces")],
@@ -212,7 +214,7 @@ def build_page(
         stopped = form.stop.click(None, cancels=[running, fetching], js=_tell("stop"), api_visibility="private")
         for ended in (running, fetching, stopped):
             ended.then(in_memory, None, models.resident, **quiet)
-        proof.submit(prove_step, None, proof, concurrency_limit=RUNS_AT_ONCE, **quiet)
+        proof.submit(prove_step, None, proof, **quiet)
         page.load(in_memory, None, models.resident, **quiet)
         fetching.then(families, None, models.target, **quiet)
         models.find_drafts.click(fitting, models.target, [models.drafts, models.draft], **quiet)
