@@ -62,7 +62,7 @@ def test_drafts_are_smaller_and_hardware_is_enough(catalog):
 def test_what_a_family_provides(catalog):
     assert catalog.families["built-in"].provides == {"draft", "heads", "draft_heads"}
     assert catalog.families["vicuna-33b"].provides == {"draft", "heads", "draft_heads"}
-    assert catalog.families["smollm2-135m"].provides == frozenset()
+    assert catalog.families["smollm2-135m"].provides == {"heads"}
     assert catalog.families["qwen3-8b"].provides == {"draft"}
 
 
