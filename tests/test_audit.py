@@ -38,6 +38,7 @@ def test_what_the_audit_makes_of_answers(
     tmp_path: Path, pinned: object, installed: object, status: int, said: str
 ) -> None:
     (tmp_path / "pip_audit").mkdir()
+    (tmp_path / "pip_audit" / "__init__.py").touch()  # a package without it would give way to the installed one
     (tmp_path / "pip_audit" / "__main__.py").write_text(PIP_AUDIT.format(answers=json.dumps([pinned, installed])))
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, str(AUDIT)], env=environment, capture_output=True, text=True)

@@ -6,6 +6,6 @@ import { mount as mountStage } from './stage.js';
 
 export function mount(document) {
   const message = fileMessage(document.getElementById('trace').textContent, 'file');
-  mountHeader(document.getElementById('header'));
+  mountHeader(document.getElementById('header'), { lent: false });
   mountStage(document.getElementById('stage'), { value: JSON.stringify(message) }, () => {});
 }
