@@ -230,7 +230,7 @@ def cost_curve(
 ) -> CostCurve:
     """The curve of a model on this machine: kept from the last time, or measured; `again` measures in any case.
 
-    It is kept in the model cache, by machine, threads, model, number format and version of torch.
+    It is kept in the model cache, by machine, threads, model, number format, version of torch and way of making passes.
     """
     file = curve_file(model)
     if not again and (kept := _kept(file)) is not None:
@@ -259,6 +259,7 @@ def curve_file(model: LoadedModel) -> Path:
         torch.__version__,
         str(model.model.dtype),
         str(model.target.device),
+        model.target.way,
         str(model.folder.resolve()),
         *(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in weights),
     ]

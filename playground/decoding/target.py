@@ -155,6 +155,11 @@ class TransformersTarget:
             del matrices[id(self.stack.embedding)]
         self.packed_bytes = sum(matrices.values())
 
+    @property
+    def way(self) -> str:
+        """How passes are made, which their cost depends on: "modules", "lean" or "packed"."""
+        return "modules" if self.stack is None else "packed" if self.packed_bytes else "lean"
+
     def narrowed(self, vocab_size: int) -> TransformersTarget:
         """The same model without the logits from `vocab_size` on, which a partner's padded vocabulary lacks."""
         cut = copy.copy(self)

@@ -86,6 +86,11 @@ def test_a_curve_is_measured_once_a_machine(
     file.write_text('{"format": 0}')
     assert cost_curve(draft, budget=0) != first, "what this version cannot read is measured anew"
     assert [one.name for one in file.parent.iterdir()] == [file.name]
+    monkeypatch.setattr(draft.target, "stack", None)
+    assert curve_file(draft) != file, "passes made in another way cost something else"
+    monkeypatch.undo()
+    monkeypatch.setenv("SPECPLAY_CACHE", str(tmp_path))
+    assert curve_file(draft) == file
     threads = torch.get_num_threads()
     monkeypatch.setattr("torch.get_num_threads", lambda: threads + 1)
     assert curve_file(draft) != file, "other threads, other costs"
