@@ -27,24 +27,23 @@ import typer
 from torch import nn
 from transformers import AutoModelForCausalLM, LlamaConfig
 
+from playground.analysis.bench import BASELINE
 from playground.analysis.cost_curve import pass_seconds, read_bandwidth
 from playground.analysis.divergence import compare
-from playground.analysis.questions import read_questions
+from playground.analysis.questions import BUILT_IN, read_questions
 from playground.decoding.executor import Executor
 from playground.decoding.session import Session, decode
 from playground.decoding.target import TransformersTarget
 from playground.drafters.medusa import Heads
 from playground.errors import UserError
 from playground.methods import METHODS, LaneModels, Method
-from playground.models.catalog import PROJECT, load_catalog
+from playground.models.catalog import load_catalog
 from playground.models.medusa_heads import MedusaHeads
 from playground.models.medusa_trees import load_tree
 from playground.models.placement import DTYPES
 from playground.models.store import ModelStore
 from playground.run import LaneSpec, RunSpec, machine, open_run
 
-QUESTIONS = PROJECT / "assets" / "questions" / "built-in.jsonl"
-BASELINE = "autoregressive"
 HEADS, TREE = 4, "mc_sim_7b_63"  # the published tree for four heads
 PROMPT_TOKENS = 64  # of a model with random weights
 LATEST = 0.75  # of the time allowed: later than that, nothing new is begun
@@ -144,7 +143,7 @@ class Report:
 def built_in(dtype: str, device: str, scale: Scale) -> Iterator[Bed]:
     """The family that comes with the project, as a user runs it."""
     store, catalog = ModelStore(), load_catalog()
-    prompts = [question.turns[0] for question in read_questions(QUESTIONS)]
+    prompts = [question.turns[0] for question in read_questions(BUILT_IN)]
 
     @contextmanager
     def sessions(method: Method, number: int) -> Iterator[list[Session]]:

@@ -1,4 +1,4 @@
-"""Files that a user asked for: written whole or not at all, and what stands in the way told in a sentence."""
+"""Files written whole or not at all; for those that a user asked for, what stands in the way is a sentence."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ def write_whole(path: Path, text: str, what: str) -> None:
 
     The text goes to a file beside it first, which is renamed. A pipe or a device is written to as it is.
     """
+    try:
+        replace_whole(path, text)
+    except OSError as error:
+        raise unwritten(path, what, error) from error
+
+
+def replace_whole(path: Path, text: str) -> None:
+    """As `write_whole`, for files of the playground's own: raises OSError where the text cannot be written."""
     target = path if _is_stream(path) else Path(os.path.realpath(path))
     unfinished = target if target is path else target.with_name(f"{target.name}.part")
     try:
@@ -36,10 +44,10 @@ def write_whole(path: Path, text: str, what: str) -> None:
             file.write(text)
         if unfinished != target:
             os.replace(unfinished, target)
-    except OSError as error:
+    except OSError:
         if unfinished != target and os.path.exists(unfinished):
             unfinished.unlink()
-        raise unwritten(path, what, error) from error
+        raise
 
 
 def unwritten(path: Path, what: str, error: OSError) -> UserError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from playground.decoding.codec import decode_value
 from playground.decoding.executor import Executor, Pass, causal
 from playground.decoding.target import TransformersTarget
 from playground.errors import UserError
+from playground.files import replace_whole
 from playground.models.cache import Progress, cache_dir, quiet
 from playground.models.loading import LoadedModel
 from playground.models.medusa_heads import MedusaHeads
@@ -238,9 +238,7 @@ def cost_curve(
     curve = measure_curve(model, budget, progress=progress, gate=gate)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps({"format": FORMAT, "curve": asdict(curve)}), encoding="utf-8")
-        draft.replace(file)  # whole or absent
+        replace_whole(file, json.dumps({"format": FORMAT, "curve": asdict(curve)}))
     except OSError as error:
         raise UserError(f"Cannot write to {file.parent} ({error}). Set SPECPLAY_CACHE to another folder.") from error
     return curve

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from playground.decoding.codec import JSON
 from playground.decoding.target import TransformersTarget
 from playground.errors import UserError
+from playground.files import replace_whole
 from playground.models.text import encode_prompt
 from playground.training.corpus import read_books, read_standard_library, split_held_out
 from playground.training.self_distillation import continue_prompts
@@ -35,9 +35,7 @@ class Prompts:
     def write(self, file: Path) -> None:
         """Keep them in a file that `read` reads."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_suffix(".tmp")
-        partial.write_text(json.dumps({"seen": self.seen, "held_out": self.held_out}), encoding="utf-8")
-        os.replace(partial, file)
+        replace_whole(file, json.dumps({"seen": self.seen, "held_out": self.held_out}))
 
     @classmethod
     def read(cls, file: Path) -> Prompts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -10,17 +9,14 @@ import pytest
 
 from benchmarks.load import Load, Ran, report
 from playground.models.store import ModelStore
-from playground.ui.page import build_page, serve
+from playground.ui.page import build_page
+from tests.serving import served
 
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    page = build_page(ModelStore())
-    yield serve(page, "127.0.0.1", port, wait=False)
-    page.close()
+    with served(build_page(ModelStore())) as address:
+        yield address
 
 
 @pytest.mark.slow

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import gradio as gr
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -20,6 +17,7 @@ from playground.jobs import Jobs
 from playground.models.store import ModelStore
 from playground.run import RunSpec
 from playground.ui import page as page_module
+from tests.serving import served
 from tests.ui import traces
 from tests.ui.traces import write
 
@@ -85,16 +83,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     first = write(traces.race(), tmp_path_factory.mktemp("traces") / "first.jsonl")
     with served(page_module.build_page(ModelStore(limit=0), first)) as address:
         yield address
-
-
-@contextmanager
-def served(page: gr.Blocks) -> Iterator[str]:
-    """The address of `page`, on a free port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    yield page_module.serve(page, "127.0.0.1", port, wait=False)
-    page.close()
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from playground.analysis.benchmark import Answer
 from playground.models.store import ModelStore
 from playground.ui import measuring as measuring_module
 from playground.ui import page as page_module
-from tests.browser.conftest import served
+from tests.serving import served
 
 pytestmark = pytest.mark.browser
 

@@ -18,7 +18,7 @@ from playground.training.self_distillation import TextCount
 from playground.training.tree_search import FoundTree
 from playground.training.trial import Trial
 from playground.ui import page as page_module
-from tests.browser.conftest import served
+from tests.serving import served
 
 pytestmark = pytest.mark.browser
 

@@ -8,7 +8,8 @@ import pytest
 
 from playground.models.store import ModelStore
 from playground.ui import page as page_module
-from tests.browser.conftest import OpenPage, served
+from tests.browser.conftest import OpenPage
+from tests.serving import served
 
 pytestmark = pytest.mark.browser
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import urllib.request
 from pathlib import Path
 
@@ -15,19 +14,16 @@ from gradio_client.exceptions import AppError
 from playground.decoding.codec import decode_value
 from playground.decoding.trace import Step, summarize
 from playground.models.store import ModelStore
-from playground.ui.page import build_page, serve
+from playground.ui.page import build_page
+from tests.serving import served
 
 README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture(scope="module")
 def address():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    page = build_page(ModelStore())
-    yield serve(page, "127.0.0.1", port, wait=False)
-    page.close()
+    with served(build_page(ModelStore())) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

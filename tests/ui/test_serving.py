@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -24,25 +23,20 @@ from playground import __version__
 from playground.models.store import ModelStore
 from playground.ui.components import PLOTLY
 from playground.ui.limits import STRANGERS
-from playground.ui.page import build_page, serve
+from playground.ui.page import build_page
 from playground.ui.serving import HEADERS
+from tests.serving import free_port, served
 
 PROJECT = Path(__file__).parents[2]
 PROMPT = "Once upon a time"
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
 def address():
     """A page for strangers, whose runs are short and whose uploads are small."""
     page = build_page(ModelStore(), allow_local=False, limits=replace(STRANGERS, tokens=64, upload=1))
-    yield serve(page, "127.0.0.1", free_port(), wait=False)
-    page.close()
+    with served(page) as address:
+        yield address
 
 
 def health(address: str) -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -20,6 +19,7 @@ from playground.models.catalog import PROJECT
 from playground.run import LaneSpec, RunSpec
 from playground.ui.form import DEFAULTS
 from playground.ui.zero import BEGIN_SECONDS, gpu, run_seconds
+from tests.serving import free_port
 
 STAND_IN = Path(__file__).parent / "zero_gpu"
 SLOW = pytest.mark.slow  # a page is started
@@ -36,16 +36,13 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(log: Path) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     environment = os.environ | {
         "SPACES_ZERO_GPU": "true",
         "ZERO_GPU_LOG": str(log),
         "PYTHONPATH": os.pathsep.join([str(STAND_IN), str(PROJECT)]),
         "SPECPLAY_CACHE": str(log.parent / "cache"),
     }
-    command = [sys.executable, str(STAND_IN / "page.py"), str(port)]
+    command = [sys.executable, str(STAND_IN / "page.py"), str(free_port())]
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None
