@@ -36,6 +36,13 @@ def test_an_address_opens_a_lesson_at_its_step(open_page):
     assert page.locator(".lessons .holds").count() == len(step["claims"])
 
 
+def test_the_list_opens_at_its_top_on_a_phone(open_page):
+    page = open_page(width=390, height=844, query="room=lessons")
+    page.wait_for_selector(".lesson-list")
+    page.wait_for_function(f"{RUN} && document.querySelector('.stage').view().head > 1")
+    assert page.evaluate("document.scrollingElement.scrollTop") == 0
+
+
 def test_every_step_of_every_lesson_is_shown_and_points_at_something(open_page):
     page = open_page(query=f"lesson={LESSONS[0]['id']}")
     for lesson in LESSONS:

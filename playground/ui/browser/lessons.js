@@ -37,7 +37,7 @@ export function mount(element, props) {
     place = where;
     remember(place);
     box.replaceChildren(...(place ? lessonElements() : listElements()));
-    box.scrollIntoView({ block: 'nearest' });
+    if (place) box.scrollIntoView({ block: 'nearest' }); // the list is higher than a phone: its nearest edge is its end
     if (place) present(place);
     else if (open) inRoom('lessons');
   }
