@@ -37,6 +37,17 @@ class Prompts:
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_whole(file, json.dumps({"seen": self.seen, "held_out": self.held_out}))
 
+    def alike(self, size: int) -> Prompts:
+        """The same prompts with `size` of about the same length in a row, longer and shorter lots mixed: what is read
+        together is padded to the longest."""
+
+        def lots(prompts: list[list[int]]) -> list[list[int]]:
+            ordered = sorted(prompts, key=len)
+            found = [ordered[start : start + size] for start in range(0, len(ordered), size)]
+            return [ids for at in np.random.default_rng(0).permutation(len(found)) for ids in found[at]]
+
+        return Prompts(lots(self.seen), lots(self.held_out))
+
     @classmethod
     def read(cls, file: Path) -> Prompts:
         return cls(**json.loads(file.read_text(encoding="utf-8")))

@@ -79,6 +79,16 @@ def test_prompts_are_kept(tmp_path: Path) -> None:
     assert Prompts.read(tmp_path / "new" / "prompts.json") == prompts
 
 
+def test_prompts_of_one_length_are_read_together() -> None:
+    lengths = [(7 * i) % 40 + 1 for i in range(64)]
+    found = Prompts([[i] * length for i, length in enumerate(lengths)], [[0] * 5, [1] * 3]).alike(8)
+    lots = [[len(ids) for ids in found.seen[start : start + 8]] for start in range(0, 64, 8)]
+    assert sorted(ids[0] for ids in found.seen) == list(range(64))
+    assert sum(max(lot) for lot in lots) == sum(sorted(lengths)[7::8])
+    assert [lot[0] for lot in lots] != sorted(lot[0] for lot in lots)
+    assert found.held_out == [[1] * 3, [0] * 5]
+
+
 def test_a_model_writes_its_own_prompts(tokenizer: PreTrainedTokenizerFast) -> None:
     target = TransformersTarget(tiny_model("llama-tied", vocab=len(tokenizer)), "tiny", eos_ids=(0,))
     found = own_prompts(target, tokenizer, 40, tokens=8)
