@@ -12,9 +12,10 @@ from typing import Self, TypeAlias
 
 import torch
 
-from playground.decoding.executor import Executor
+from playground.decoding.executor import Executor, Reading
 from playground.decoding.sampling import Sampling
 from playground.decoding.session import Session, race
+from playground.decoding.target import TargetModel
 from playground.decoding.trace import Lane, Step, Summary, Trace, Value, summarize
 from playground.errors import UserError
 from playground.lanes import LocalLane, RunningLane
@@ -159,6 +160,7 @@ def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, a
     plans = [_plan(spec, lane, catalog, allow_local) for lane in spec.lanes]
     with ExitStack() as held:
         lanes = [plan(store, held) for plan in plans]
+        _share_prompts([lane.sessions[0] for lane in lanes if isinstance(lane, LocalLane) and len(lane.sessions) == 1])
         trace = Trace(
             [lane.header for lane in lanes],
             machine=machine(),
@@ -171,6 +173,18 @@ def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, a
             earlier=list(spec.earlier),
         )
         return Run(trace, lanes, held.pop_all())
+
+
+def _share_prompts(sessions: Sequence[Session]) -> None:
+    """Those that begin with the same ids on the same model read them once."""
+    alike: dict[tuple[TargetModel, tuple[int, ...]], list[Executor]] = {}
+    for session in sessions:
+        alike.setdefault((session.executor.model, tuple(session.ids)), []).append(session.executor)
+    for executors in alike.values():
+        if len(executors) > 1:
+            reading = Reading()
+            for executor in executors:
+                executor.reading = reading
 
 
 Plan: TypeAlias = Callable[[ModelStore, ExitStack], RunningLane]

@@ -6,7 +6,10 @@ import io
 from contextlib import closing
 
 import pytest
+from torch import Tensor
 
+from playground.decoding.session import PREFILL_CHUNK
+from playground.decoding.target import TransformersTarget
 from playground.decoding.trace import Status, read_trace, throughput
 from playground.drafters.autoregressive import Autoregressive
 from playground.errors import UserError
@@ -91,6 +94,57 @@ def test_a_batch_has_companions_and_a_throughput_of_its_own(store: ModelStore) -
     steps = [step for _, step in done.trace.order]
     rates = [done.summary(0, row).tokens_per_second for row in range(4)]
     assert throughput(steps) > max(rates), "a row is slower than the batch as a whole"
+
+
+def test_a_race_gives_what_its_lanes_give_alone_and_reads_the_prompt_once(
+    store: ModelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the registry, with a prompt of two chunks: ids, nodes, views and counts are the same to the bit."""
+    prompt = tuple(3 + 7 * at % 1000 for at in range(PREFILL_CHUNK + 60))
+    widths: dict[str, list[int]] = {}
+    forward = TransformersTarget.forward
+
+    def counted(self: TransformersTarget, ids: Tensor, *rest: object):
+        widths.setdefault(self.name, []).append(ids.shape[1] * len(ids))
+        return forward(self, ids, *rest)
+
+    def traced(*methods: str) -> list[list[object]]:
+        widths.clear()
+        done = run(store, *methods, prompt_ids=prompt, max_new_tokens=6)
+        return [
+            [
+                (s.nodes, s.emitted, s.view, s.forwards, s.rows, [(c.nodes, c.emitted, c.forwards) for c in s.children])
+                for s in done.trace.steps(at)
+            ]
+            for at in range(len(methods))
+        ]
+
+    monkeypatch.setattr(TransformersTarget, "forward", counted)
+    methods = list(METHODS)
+    alone = {method: traced(method)[0] for method in methods}
+    for some in (methods[:5], methods[5:], ["medusa", "medusa"]):
+        assert traced(*some) == [alone[method] for method in some]
+        batches = some.count("naive-batching")
+        for chunk in (PREFILL_CHUNK, 59):
+            assert widths["built-in-target"].count(chunk) == 1
+            assert widths["built-in-target"].count(4 * chunk) == batches, "a batch reads for itself"
+
+
+def test_other_prompts_models_and_formats_are_read_apart(store: ModelStore) -> None:
+    """One lane alone keeps nothing for others; nor do lanes that have nothing in common."""
+
+    def shared(*lanes: LaneSpec) -> list[bool]:
+        with open_run(RunSpec(PROMPT, lanes, max_new_tokens=3), store) as opened:
+            readings = [opened.local(at).sessions[0].executor.reading for at in range(len(lanes))]
+            first = next((reading for reading in readings if reading is not None), None)
+            assert all(reading in (None, first) for reading in readings)
+            return [reading is not None for reading in readings]
+
+    usual, batch = LaneSpec("autoregressive"), LaneSpec("naive-batching")
+    other = LaneSpec("autoregressive", target="built-in-draft")
+    assert shared(usual) == [False]
+    assert shared(usual, batch, other) == [False, False, False]
+    assert shared(usual, LaneSpec("draft-model"), batch, LaneSpec("medusa")) == [True, True, False, True]
 
 
 class Failing(Autoregressive):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -69,6 +69,21 @@ class KVCache(Cache):
                         source[device] = torch.tensor(offsets, dtype=torch.long, device=device) + length
                     layer.move(row, length, source[device])
         self.lengths[row] = length + len(offsets)
+
+    def view(self, start: int, end: int) -> dict[int, tuple[Tensor, Tensor]]:
+        """Keys and values [rows, kv_heads, end - start, head_dim] at these slots, by layer, where they lie."""
+        return {
+            number: (layer.keys[:, :, start:end], layer.values[:, :, start:end])
+            for number, layer in enumerate(self.states)
+            if layer.is_initialized
+        }
+
+    @torch.inference_mode()
+    def write(self, start: int, end: int, states: Mapping[int, tuple[Tensor, Tensor]]) -> None:
+        """Write what `view` gave of another cache to these new slots, as a forward would. For caches of one row."""
+        self.begin(torch.arange(start, end).unsqueeze(0), end)
+        for number, (keys, values) in states.items():
+            self.states[number].update(keys, values)
 
     def rewind(self, row: int, length: int) -> None:
         """Forget everything past `length` tokens of a sequence."""

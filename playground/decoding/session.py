@@ -109,18 +109,20 @@ class Session:
         """Append tokens decided elsewhere; the next pass feeds them."""
         self.ids.extend(ids)
 
-    def prefill(self) -> Pass | None:
-        """The next chunk of the prompt that the cache lacks; None once it holds all but the last token."""
+    def prefill(self) -> list[int] | None:
+        """The prompt up to where its next chunk ends; None once the cache holds all of it but the last token."""
         done = self.executor.cache.lengths[self.row]
-        chunk = self.ids[done : min(done + PREFILL_CHUNK, self.prompt - 1)]
-        return Pass(chunk, range(done, done + len(chunk)), causal(len(chunk))) if chunk else None
+        end = min(done + PREFILL_CHUNK, self.prompt - 1)
+        return self.ids[:end] if end > done else None
 
-    def prefilled(self, chunk: Pass, rows: Rows, seconds: float, others: float) -> None:
-        """Take over a chunk of the prompt; `seconds` of its forward are this sequence's share, `others` the rest."""
+    def prefilled(self, end: int, rows: Rows, seconds: float, others: float) -> None:
+        """Take over the prompt up to `end`; `seconds` of the forward are this sequence's share, `others` the rest."""
         began = perf_counter()
-        kept = range(len(chunk.ids))
-        self.executor.cache.keep(self.row, kept)
-        self.drafter.observe(Outcome(chunk.positions[0], kept, rows))
+        cache = self.executor.cache
+        start = cache.lengths[self.row]
+        kept = range(end - start)
+        cache.keep(self.row, kept)
+        self.drafter.observe(Outcome(start, kept, rows))
         self._seconds.prefill += seconds + perf_counter() - began
         self._seconds.others += others
         self._forwards += 1
@@ -229,12 +231,12 @@ def advance(sessions: Sequence[Session]) -> tuple[list[Step], UserError | None]:
     began = perf_counter()
     executor = sessions[0].executor
     layers = {layer for session in sessions for layer in session.layers}
-    if chunks := {session.row: chunk for session in sessions if (chunk := session.prefill()) is not None}:
-        rows = executor.run(chunks, layers)
-        reading = [session for session in sessions if session.row in chunks]
-        shared = (perf_counter() - began) / len(reading)
-        for session in reading:
-            session.prefilled(chunks[session.row], rows[session.row], shared, shared * (len(reading) - 1))
+    if texts := {session.row: text for session in sessions if (text := session.prefill()) is not None}:
+        rows, seconds = executor.read(texts, layers)
+        shared = seconds / len(texts)
+        for session in sessions:
+            if session.row in texts:
+                session.prefilled(len(texts[session.row]), rows[session.row], shared, seconds - shared)
         return [], None
     passes = {session.row: session.plan() for session in sessions}
     ready = perf_counter()

@@ -37,6 +37,7 @@ class TableTarget:
     def new_cache(self, rows: int) -> KVCache:
         return KVCache(1, rows)
 
+    @torch.inference_mode()
     def forward(
         self, ids: Tensor, positions: Tensor, mask: Tensor, cache: KVCache, layers: Collection[int] = (FINAL,)
     ) -> dict[int, Tensor]:
