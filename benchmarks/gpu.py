@@ -39,7 +39,7 @@ from playground.errors import UserError
 from playground.methods import METHODS, LaneModels, Method
 from playground.models.catalog import load_catalog
 from playground.models.medusa_heads import MedusaHeads
-from playground.models.medusa_trees import load_tree
+from playground.models.medusa_trees import OwnTree, load_tree
 from playground.models.placement import DTYPES
 from playground.models.store import ModelStore
 from playground.run import LaneSpec, RunSpec, machine, open_run
@@ -167,7 +167,7 @@ def random_weights(name: str, device: str, scale: Scale) -> Iterator[Bed]:
     dtype = DTYPES[scale.random_dtype]
     torch.manual_seed(0)
     target, draft = (_llama(shape, dtype, device, f"random {name}") for shape in scale.shapes[name])
-    tree = load_tree(TREE)
+    tree = OwnTree(load_tree(TREE))
     models = LaneModels(
         target,
         draft,

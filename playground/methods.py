@@ -18,7 +18,7 @@ from playground.drafters.lookahead import Lookahead
 from playground.drafters.medusa import Heads, Medusa
 from playground.drafters.prompt_lookup import PromptLookup
 from playground.errors import UserError
-from playground.models.medusa_trees import MOST_NODES, Tree, load_tree
+from playground.models.medusa_trees import MOST_NODES, OwnTree, load_tree
 from playground.settings import LaneKind, Promise, Setting, Settings
 
 
@@ -32,8 +32,8 @@ class LaneModels:
     num_heads: int = 0
     draft_heads: Heads | None = None
     num_draft_heads: int = 0
-    tree: Tree = field(default_factory=lambda: load_tree("minimal-3"))
-    draft_tree: Tree = field(default_factory=lambda: load_tree("minimal-3"))
+    tree: OwnTree = field(default_factory=lambda: OwnTree(load_tree("minimal-3")))
+    draft_tree: OwnTree = field(default_factory=lambda: OwnTree(load_tree("minimal-3")))
 
 
 Shape: TypeAlias = Literal["chain", "tree", "lookahead"]
@@ -90,12 +90,14 @@ def _draft_model(models: LaneModels, settings: Settings) -> Drafter:
     return DraftModel(_draft(models), Autoregressive, k, models.target.vocab_size, confidence)
 
 
-def _tree(settings: Settings, own: Tree) -> Tree:
-    """The tree that was asked for; "auto" is the heads' own, a number that of its first nodes."""
+def _with_tree(heads: Heads, count: int, own: OwnTree, settings: Settings) -> Medusa:
+    """Heads with the tree that was asked for: "auto" as it came with them, a number so many of its best nodes."""
     spec = str(settings["tree"])
-    if spec.isdecimal():
-        return own[: int(spec)]
-    return own if spec == "auto" else load_tree(spec)
+    if not spec.isdecimal():
+        return Medusa(heads, count, own.best() if spec == "auto" else load_tree(spec))
+    there = len(own.paths)
+    told = f"A tree of {spec} nodes was asked for, but the heads' own tree has {there}: these are used."
+    return Medusa(heads, count, own.best(int(spec)), notices=[told] if int(spec) > there else ())
 
 
 def _check_tree(spec: str) -> None:
@@ -108,16 +110,21 @@ def _check_tree(spec: str) -> None:
 def _medusa(models: LaneModels, settings: Settings) -> Drafter:
     if models.heads is None:
         raise UserError(f"This method {NEEDS['heads']}")
-    return Medusa(models.heads, models.num_heads, _tree(settings, models.tree))
+    return _with_tree(models.heads, models.num_heads, models.tree, settings)
 
 
 def _medusa_draft(models: LaneModels, settings: Settings) -> Drafter:
     heads, count = models.draft_heads, models.num_draft_heads
     if heads is None:
         raise UserError(f"This method {NEEDS['draft_heads']}")
-    tree = _tree(settings, models.draft_tree)
     k, confidence = int(settings["k"]), float(settings["confidence"])
-    return DraftModel(_draft(models), lambda: Medusa(heads, count, tree), k, models.target.vocab_size, confidence)
+    return DraftModel(
+        _draft(models),
+        lambda: _with_tree(heads, count, models.draft_tree, settings),
+        k,
+        models.target.vocab_size,
+        confidence,
+    )
 
 
 def _prompt_lookup(models: LaneModels, settings: Settings) -> Drafter:
@@ -156,7 +163,7 @@ TREE = Setting(
     "tree",
     "text",
     "auto",
-    "auto (the heads' own tree), a number (its first nodes), a preset, or rank paths such as [[0],[0,0],[1]].",
+    "auto (the heads' own tree), a number (its best nodes), a preset, or rank paths such as [[0],[0,0],[1]].",
     check=_check_tree,
 )
 BATCH = Setting("batch", "int", 1, "Sequences decoded together in one pass.", 1, 64)

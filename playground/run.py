@@ -22,10 +22,9 @@ from playground.lanes import LocalLane, RunningLane
 from playground.methods import METHODS, NEEDS, LaneModels, Method
 from playground.models.catalog import Catalog, Parts, load_catalog
 from playground.models.loading import LoadedModel
-from playground.models.medusa_trees import Tree, load_tree, preset_for
 from playground.models.pairing import Finding, check_heads, check_pair, check_prompting, shared_vocab
 from playground.models.sources import Source
-from playground.models.store import LeasedHeads, ModelStore
+from playground.models.store import ModelStore
 from playground.models.text import StopStrings, encode_prompt, is_chat
 from playground.remote.lane import VLLM, RemoteLane
 from playground.remote.servers import allowed_server
@@ -246,12 +245,12 @@ def _open_local(
         heads = held.enter_context(store.lease_heads(parts.heads, target))
         names["heads"] = parts.heads.name
         notices += [*heads.loaded.notices, *_told(check_heads(target, heads.loaded))]
-        models = replace(models, heads=heads, num_heads=heads.num_heads, tree=_own_tree(heads))
+        models = replace(models, heads=heads, num_heads=heads.num_heads, tree=heads.loaded.own_tree)
     if "draft_heads" in method.needs and parts.draft_heads and draft is not None:
         heads = held.enter_context(store.lease_heads(parts.draft_heads, draft))
         names["draft_heads"] = parts.draft_heads.name
         notices += [*heads.loaded.notices, *_told(check_heads(draft, heads.loaded))]
-        models = replace(models, draft_heads=heads, num_draft_heads=heads.num_heads, draft_tree=_own_tree(heads))
+        models = replace(models, draft_heads=heads, num_draft_heads=heads.num_heads, draft_tree=heads.loaded.own_tree)
 
     batch = int(settings["batch"])
     texts = [spec.prompt, *(spec.companions or (spec.prompt,)) * batch][:batch]
@@ -335,8 +334,3 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _own_tree(heads: LeasedHeads) -> Tree:
-    """The tree that came with the heads, else the published one for their base model."""
-    return heads.loaded.tree or load_tree(preset_for(heads.loaded.base))

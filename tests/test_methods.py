@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +14,8 @@ from playground.decoding.trace import FATES, ROLES, Lane, Status, Step, Trace, r
 from playground.drafters.medusa import Medusa
 from playground.errors import UserError
 from playground.methods import METHODS, Method
-from tests.world import SMALL, baseline, run_method, table_world
+from playground.models.medusa_trees import OwnTree
+from tests.world import SMALL, TREE, baseline, run_method, table_world
 
 EVERY = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
 GUESSING = pytest.mark.parametrize(
@@ -208,10 +210,26 @@ def test_half_of_a_table_is_not_the_whole() -> None:
     assert not torch.equal(models.draft.table.argmax(-1), models.target.table.argmax(-1))
 
 
-def test_a_number_is_a_tree_of_the_heads_first_nodes() -> None:
-    models = table_world()
-    drafter = METHODS["medusa"].build(models, METHODS["medusa"].check({"tree": "3"}))
+@pytest.mark.parametrize(
+    ("tree", "nodes"), [("3", 3), ("6", 6), ("auto", 4), ("7", 7), ("64", 7), ("[[0],[1],[2],[3],[0,0]]", 5)]
+)
+def test_a_number_is_a_tree_of_the_heads_best_nodes_and_says_where_there_are_fewer(tree: str, nodes: int) -> None:
+    own = OwnTree(TREE, auto=4)
+    models = replace(table_world(), tree=own, draft_tree=own)
+    drafter = METHODS["medusa"].build(models, METHODS["medusa"].check({"tree": tree}))
     assert isinstance(drafter, Medusa)
-    assert drafter.shape.parents == (-1, -1, -1)
+    assert len(drafter.shape) == nodes
+    told = ["A tree of 64 nodes was asked for, but the heads' own tree has 7: these are used."] if tree == "64" else []
+    assert list(drafter.notices) == told
+    hybrid = METHODS["medusa-draft"].build(models, METHODS["medusa-draft"].check({"tree": tree}))
+    hybrid.start(PROMPT, Sampling())
+    assert list(hybrid.notices) == told
+
+
+def test_heads_whose_tree_has_no_number_use_all_of_it() -> None:
+    for tree, parents in (("auto", (-1, -1, -1, 0, 0, 1, 3)), ("3", (-1, -1, -1))):
+        drafter = METHODS["medusa"].build(table_world(), METHODS["medusa"].check({"tree": tree}))
+        assert isinstance(drafter, Medusa)
+        assert drafter.shape.parents == parents
     with pytest.raises(UserError, match="ask for 1 to"):
         METHODS["medusa"].check({"tree": "0"})

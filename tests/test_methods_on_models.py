@@ -21,6 +21,7 @@ from playground.errors import UserError
 from playground.methods import METHODS, LaneModels, Method
 from playground.models.catalog import load_catalog
 from playground.models.medusa_heads import MedusaHeads
+from playground.models.medusa_trees import OwnTree
 from playground.models.store import ModelStore
 from tests.test_methods import check_steps
 from tests.tiny import ARCHITECTURES, tiny_model
@@ -57,8 +58,8 @@ def with_everything(target: TransformersTarget, draft: TransformersTarget) -> La
         num_heads=3,
         draft_heads=untrained_heads(draft),
         num_draft_heads=3,
-        tree=TREE,
-        draft_tree=TREE,
+        tree=OwnTree(TREE),
+        draft_tree=OwnTree(TREE),
     )
 
 

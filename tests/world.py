@@ -13,6 +13,7 @@ from playground.decoding.table import TableTarget
 from playground.decoding.target import TargetModel
 from playground.decoding.trace import Step
 from playground.methods import METHODS, LaneModels, Method
+from playground.models.medusa_trees import OwnTree
 
 TREE = [[0], [1], [2], [0, 0], [0, 1], [1, 0], [0, 0, 0]]
 
@@ -53,8 +54,8 @@ def table_world(
         num_heads=3,
         draft_heads=table_heads(draft, 3, 0.5),
         num_draft_heads=3,
-        tree=TREE,
-        draft_tree=TREE,
+        tree=OwnTree(TREE),
+        draft_tree=OwnTree(TREE),
     )
 
 

@@ -31,8 +31,8 @@ class Medusa:
     `choices` lists the nodes of the tree as paths of ranks: [0, 2] is the third guess of the second head, below the
     first guess of the first. The heads run once per step, on the newest hidden state alone; normally that is the row
     which produced the last committed token. Where tokens were committed from outside it is an older row, for which
-    the next position is the business of a later head, and the tree ends with the last head. `notices` says what of
-    the tree was left out. The nodes carry no q: they are point masses.
+    the next position is the business of a later head, and the tree ends with the last head. `notices` are those given
+    and what of the tree was left out. The nodes carry no q: they are point masses.
 
     The step's view, where p is the head's own softmax at temperature 1:
         "row": position of the hidden state that the heads read
@@ -44,14 +44,16 @@ class Medusa:
 
     needs: Collection[int] = ()
 
-    def __init__(self, heads: Heads, num_heads: int, choices: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self, heads: Heads, num_heads: int, choices: Sequence[Sequence[int]], notices: Sequence[str] = ()
+    ) -> None:
         self.heads, self.num_heads = heads, num_heads
         self.shape, self.ranks = compile_tree(choices)
-        self.notices: Sequence[str] = ()
+        self.notices = tuple(notices)
         if (depth := self.shape.depths[-1]) > num_heads:
             self.shape = self.shape.cut(num_heads)
             left_out = len(self.ranks) - len(self.shape)
-            self.notices = (
+            self.notices += (
                 f"The tree is {depth} deep, but there are {num_heads} Medusa heads: "
                 f"nodes below depth {num_heads} are left out, {left_out} in all.",
             )

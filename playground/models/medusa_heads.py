@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from playground.errors import UserError
 from playground.models.folder import ModelFolder, read_json
-from playground.models.medusa_trees import Tree, load_tree
+from playground.models.medusa_trees import OwnTree, load_tree, preset_for
 from playground.models.strangers import reading
 
 PREFIX = "medusa_head."
@@ -31,6 +31,7 @@ NAMES = ("medusa_lm_head.safetensors", "medusa_lm_head.pt")
 KEY = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})\.(linear\.weight|linear\.bias|weight)")
 LONGEST_KEY = 60  # characters of a name that a sentence shows
 TREE = "medusa_tree.json"
+TREE_NODES = "medusa_tree_nodes"  # in the config: how many of the tree's first nodes are used
 
 
 class ResBlock(nn.Module):
@@ -86,12 +87,17 @@ class MedusaHeads(nn.ModuleList):
 
 @dataclass(frozen=True)
 class LoadedHeads:
-    """Heads from a file: `base` is the model they were trained for, `tree` the one that was found for them."""
+    """Heads from a file: `base` is the model they were trained for, `tree` the one that was found for them, if any."""
 
     heads: MedusaHeads
     base: str | None = None
-    tree: Tree | None = None
+    tree: OwnTree | None = None
     notices: list[str] = field(default_factory=list)
+
+    @property
+    def own_tree(self) -> OwnTree:
+        """The tree that came with the heads, else the published one for their base model."""
+        return self.tree or OwnTree(load_tree(preset_for(self.base)))
 
 
 def load_heads(path: Path) -> LoadedHeads:
@@ -116,8 +122,13 @@ def load_heads(path: Path) -> LoadedHeads:
         if (said := config.get(key)) not in (None, found)
     ]
     base = config.get("base_model_name_or_path")
-    tree_file = folder / TREE
-    tree = load_tree(tree_file.read_text(encoding="utf-8", errors="replace")) if tree_file.is_file() else None
+    tree = None
+    if (tree_file := folder / TREE).is_file():
+        nodes = load_tree(tree_file.read_text(encoding="utf-8", errors="replace"))
+        tree = OwnTree(nodes, config.get(TREE_NODES))
+        if tree.auto is not None and not (type(tree.auto) is int and 1 <= tree.auto <= len(nodes)):
+            notices.append(f"{path} says to use {tree.auto!r} nodes of a tree of {len(nodes)}; all are used.")
+            tree = OwnTree(nodes)
     return LoadedHeads(heads, base if isinstance(base, str) else None, tree, notices)
 
 
@@ -125,13 +136,13 @@ def save_heads(
     heads: MedusaHeads,
     folder: Path,
     base: str,
-    tree: Sequence[Sequence[int]] | None = None,
+    tree: OwnTree | None = None,
     pickled: bool | None = None,
 ) -> None:
     """Writes `heads` in the official layout of their version: config.json and medusa_lm_head.pt or .safetensors.
 
     `pickled` None does as the official code does, .pt for v1 and .safetensors for v2. `tree`, if given, goes
-    into a file of its own beside them.
+    into a file of its own beside them, and how many of its nodes to use into the config.
     """
     import transformers
 
@@ -154,9 +165,15 @@ def save_heads(
     }
     if heads.version == 2:
         config["version"] = "2"
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     if tree is not None:
-        (folder / TREE).write_text(json.dumps([list(node) for node in tree]) + "\n", encoding="utf-8")
+        config |= save_tree(tree, folder)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def save_tree(tree: OwnTree, folder: Path) -> dict[str, int]:
+    """Writes the nodes of `tree` to its file in `folder`; returns what the heads' config has to say of it."""
+    (folder / TREE).write_text(json.dumps(tree.paths) + "\n", encoding="utf-8")
+    return {TREE_NODES: len(tree.best())}
 
 
 def _files(path: Path) -> tuple[Path, list[Path]]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 from playground.errors import UserError
@@ -13,6 +14,21 @@ from playground.errors import UserError
 Tree = list[list[int]]
 MOST_NODES = 512  # every node is a row of every pass
 PRESETS = Path(__file__).parents[2] / "assets" / "medusa_trees.json"
+
+
+@dataclass(frozen=True)
+class OwnTree:
+    """The tree that comes with heads, its nodes best first: the first n are the best tree of n nodes.
+
+    `auto` is how many of them are used where no other number is asked for; None for all.
+    """
+
+    paths: Tree
+    auto: int | None = None
+
+    def best(self, nodes: int | None = None) -> Tree:
+        """The best tree of `nodes` nodes, or of as many as there are; None for the number that came with the heads."""
+        return self.paths[: self.auto if nodes is None else nodes]
 
 
 def presets() -> dict[str, Tree]:

@@ -88,7 +88,7 @@ def make_heads(
     yield Judging()
     heads.to(head.weight)
     made = judge(target, heads, label_ranks(heads, head, held_out), held_out.greedy, recipe.nodes, prompts, out)
-    save_heads(heads.half(), out, target.name, made.tree.paths, pickled=False)
+    save_heads(heads.half(), out, target.name, made.tree.own, pickled=False)
     write_card(made, target.name, _story(seen, count, recipe, work))
     yield made
 
@@ -111,7 +111,7 @@ def judge(
     kinds = {name: part for name, part in kinds.items() if len(part)}
     judged = kinds.get("greedy", ranks)
     right = [tuple(path) for path in judged[(judged != NO_LABEL).all(1)].tolist()]
-    chances, cost = by_paths(right, RANKS), None
+    chances, cost = by_paths(right, min(RANKS, target.vocab_size)), None
     if nodes is None:
         cost = pass_seconds(target, heads)
         tree = fastest_tree(chances, interpolated(cost))
@@ -149,7 +149,8 @@ def write_card(made: Made, base: str, story: str) -> None:
         f"---\nlicense: apache-2.0\n---\n# Medusa heads for {base}\n\n{story}\n\n"
         f"| head | text | top 1 | top 3 | top 5 | top 10 |\n|---|---|---|---|---|---|\n{rows}\n\n"
         f"Shares of held-out positions, each head divided by the positions it has. Tree: {len(made.tree.paths)} nodes, "
-        f"found by counting which of its paths were right there: {made.tree.tokens_per_pass:.2f} tokens a pass.\n\n"
+        f"found by counting which of its paths were right there: {made.tree.tokens_per_pass:.2f} tokens a pass. The "
+        f"file holds {len(made.tree.grown)}, best first: the first n are the best tree of n nodes.\n\n"
         f"In use: {made.trial}.\n",
         encoding="utf-8",
     )

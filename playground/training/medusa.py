@@ -21,7 +21,8 @@ from playground.models.medusa_heads import MedusaHeads
 from playground.training.loop import Schedule, training
 from playground.training.self_distillation import NO_LABEL, Positions
 
-RANKS = 10
+MOST_HEADS = 10
+RANKS = 32  # guesses of a head that are looked at
 VALIDATIONS = 20  # of a run that is not stopped early
 VARIANTS = ("shared-head", "own-vocabulary", "linear")
 
@@ -47,9 +48,10 @@ class HeadsPlan:
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise UserError(f"There are no {self.variant!r} heads. Choose one of {', '.join(VARIANTS)}.")
-        if not 1 <= self.num_heads <= RANKS or not 0 <= self.blocks <= 8:
+        if not 1 <= self.num_heads <= MOST_HEADS or not 0 <= self.blocks <= 8:
             raise UserError(
-                f"{self.num_heads} heads of {self.blocks} layers were asked for; give 1 to {RANKS} heads of at most 8."
+                f"{self.num_heads} heads of {self.blocks} layers were asked for; give 1 to {MOST_HEADS} heads of "
+                "at most 8."
             )
         if self.variant == "shared-head" and self.blocks == 0:
             raise UserError("A shared head without a layer is the base's own: ask for at least one layer.")
@@ -164,7 +166,7 @@ def label_ranks(heads: MedusaHeads, lm_head: nn.Linear, positions: Positions) ->
     heads = copy.deepcopy(heads).to(weight)
     found = []
     for part in positions.parts(2048):
-        guesses = heads(part.hidden.to(weight), lm_head).topk(RANKS).indices.cpu()  # [K, n, RANKS]
+        guesses = heads(part.hidden.to(weight), lm_head).topk(min(RANKS, len(weight))).indices.cpu()  # [K, n, RANKS]
         hits = guesses == part.labels.T[..., None]
         ranks = torch.where(hits.any(-1), hits.int().argmax(-1), RANKS).T
         found.append(torch.where(part.labels == NO_LABEL, NO_LABEL, ranks))

@@ -8,7 +8,6 @@ comes out is another model with heads inside: with them it decodes its own text 
 from __future__ import annotations
 
 import copy
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from playground.decoding.target import TransformersTarget
 from playground.errors import UserError
-from playground.models.medusa_heads import PREFIX, TREE, MedusaHeads
+from playground.models.medusa_heads import PREFIX, MedusaHeads, save_tree
 from playground.training.gathering import Learned
 from playground.training.loop import Schedule, training
 from playground.training.make_heads import Made, judge, write_card
@@ -203,7 +202,8 @@ def _save(model: Together, tokenizer: PreTrainedTokenizerBase, made: Made, out: 
     """One checkpoint of base and heads, `medusa_head.` before the heads' names, and the tree beside it."""
     config = model.base.config
     config.medusa_num_heads, config.medusa_num_layers = model.heads.num_heads, model.heads.num_layers
+    out.mkdir(parents=True, exist_ok=True)
+    config.update(save_tree(made.tree.own, out))
     inside = {PREFIX + name: weight for name, weight in model.heads.state_dict().items()}
     model.base.save_pretrained(out, state_dict={**model.base.state_dict(), **inside}, max_shard_size=MAX_FILE_SIZE)
     tokenizer.save_pretrained(out)
-    (out / TREE).write_text(json.dumps([list(path) for path in made.tree.paths]) + "\n", encoding="utf-8")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate, islice
 
 from playground.errors import UserError
+from playground.models.medusa_trees import OwnTree
 
 Accuracy = Sequence[Sequence[float]]
 Path = tuple[int, ...]
@@ -21,12 +22,24 @@ Chances = Callable[[Path], Sequence[float]]
 """For a path of ranks: the chance, by rank, that it is right with one more guess of the next head at its end."""
 
 
+MOST_GROWN = 64  # nodes that are looked for, so that other numbers of nodes may be asked for later
+
+
 @dataclass(frozen=True)
 class FoundTree:
-    """A tree as rank paths in the order they were added, and the tokens a pass with it emits on average."""
+    """A tree as rank paths in the order they were added, and the tokens a pass with it emits on average.
+
+    `grown` are the tree's nodes and those that follow, as long as they are worth anything, in the same order.
+    """
 
     paths: list[Path]
     tokens_per_pass: float
+    grown: list[Path]
+
+    @property
+    def own(self) -> OwnTree:
+        """The tree as it goes with the heads."""
+        return OwnTree([list(path) for path in self.grown], len(self.paths))
 
 
 def by_accuracy(accuracy: Accuracy) -> Chances:
@@ -81,15 +94,21 @@ def search_tree(chances: Chances, nodes: int) -> FoundTree:
     """The tree of `nodes` nodes with the highest expected number of tokens per pass."""
     if nodes < 1:
         raise UserError(f"A tree of {nodes} nodes was asked for; it needs at least one.")
-    found = list(islice(nodes_by_value(chances), nodes))
-    return FoundTree([path for path, _ in found], 1.0 + sum(value for _, value in found))
+    return _first(list(islice(nodes_by_value(chances), max(nodes, MOST_GROWN))), nodes)
 
 
-def fastest_tree(chances: Chances, seconds: Callable[[int], float], most_nodes: int = 63) -> FoundTree:
+def fastest_tree(chances: Chances, seconds: Callable[[int], float], most_nodes: int = MOST_GROWN - 1) -> FoundTree:
     """The tree with the most expected tokens per second, where `seconds(n)` is the time of a step whose pass reads n
     tokens: the tree and the last committed token. No nodes at all is not considered.
     """
-    found = list(islice(nodes_by_value(chances), most_nodes))
-    tokens = [1.0 + value for value in accumulate(value for _, value in found)]
-    best = max(range(len(found)), key=lambda at: tokens[at] / seconds(at + 2))
-    return FoundTree([path for path, _ in found[: best + 1]], tokens[best])
+    found = list(islice(nodes_by_value(chances), max(most_nodes, MOST_GROWN)))
+    tokens = [1.0 + value for value in accumulate(value for _, value in found[:most_nodes])]
+    best = max(range(len(tokens)), key=lambda at: tokens[at] / seconds(at + 2))
+    return _first(found, best + 1)
+
+
+def _first(found: Sequence[tuple[Path, float]], nodes: int) -> FoundTree:
+    """The tree of the first `nodes` of the nodes and values that were found."""
+    tokens = 1.0 + sum(value for _, value in found[:nodes])
+    grown = [path for at, (path, value) in enumerate(found) if at < nodes or value > 0]
+    return FoundTree(grown[:nodes], tokens, grown)

@@ -11,6 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from playground.errors import UserError
 from playground.models.medusa_heads import MedusaHeads, load_heads, save_heads
+from playground.models.medusa_trees import OwnTree, load_tree
 
 H, V = 8, 11
 
@@ -256,6 +257,26 @@ class TestStrict:
         with pytest.raises(UserError, match="tree"):
             load_heads(tmp_path)
 
+    @pytest.mark.parametrize(("said", "auto"), [(None, None), (2, 2), (3, 3), (4, None), (0, None), ("2", None)])
+    def test_a_tree_with_a_number_of_nodes_that_it_has(self, tmp_path, said, auto):
+        save_file(official(), tmp_path / "medusa_lm_head.safetensors")
+        (tmp_path / "config.json").write_text(json.dumps({} if said is None else {"medusa_tree_nodes": said}))
+        (tmp_path / "medusa_tree.json").write_text("[[0], [1], [0, 0]]")
+        loaded = load_heads(tmp_path)
+        assert loaded.own_tree == loaded.tree == OwnTree([[0], [1], [0, 0]], auto)
+        assert len(loaded.own_tree.best()) == (auto or 3)
+        told = said is not None and auto is None
+        assert [re.sub(".* says", "says", notice) for notice in loaded.notices] == told * [
+            f"says to use {said!r} nodes of a tree of 3; all are used."
+        ]
+
+    def test_without_a_tree_it_is_the_published_one(self, tmp_path):
+        save_file(official(), tmp_path / "medusa_lm_head.safetensors")
+        (tmp_path / "config.json").write_text('{"base_model_name_or_path": "HuggingFaceH4/zephyr-7b-beta"}')
+        loaded = load_heads(tmp_path)
+        assert loaded.tree is None
+        assert loaded.own_tree == OwnTree(load_tree("zephyr_stage2"))
+
 
 class TestSave:
     def test_v1_is_the_official_folder(self, tmp_path):
@@ -302,8 +323,9 @@ class TestSave:
     @pytest.mark.parametrize("pickled", [True, False, None])
     def test_comes_back_as_it_was(self, tmp_path, vocab_size, pickled, hidden, lm_head):
         heads = random_heads(vocab_size=vocab_size)
-        tree = [[0], [0, 1]]
+        tree = OwnTree([[0], [0, 1], [1]], auto=2)
         save_heads(heads, tmp_path, "base", tree, pickled)
         loaded = load_heads(tmp_path)
         assert torch.equal(loaded.heads(hidden, lm_head), heads(hidden, lm_head))
         assert (loaded.base, loaded.tree, loaded.notices) == ("base", tree, [])
+        assert json.loads((tmp_path / "config.json").read_text())["medusa_tree_nodes"] == 2

@@ -91,6 +91,7 @@ def test_each_head_is_divided_by_the_positions_it_has(model: LlamaForCausalLM) -
             head[0].weight.zero_()
             head[0].weight[10 + number] = 2.0  # first guess: token 10 + number; second guess: 20 + number
             head[0].weight[20 + number] = 1.0
+            head[0].weight[63] = -1.0
     no = NO_LABEL
     labels = torch.tensor([[10, 11], [10, no], [20, 21], [20, no], [63, no]])
     positions = Positions(torch.ones(5, 32).half(), labels, torch.ones(5, dtype=torch.bool))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playground.errors import UserError
+from playground.models.medusa_trees import OwnTree
 from playground.training.tree_search import (
     by_accuracy,
     by_paths,
@@ -95,6 +96,20 @@ def test_heads_that_are_right_together_make_the_tree_deeper() -> None:
 def test_a_tree_needs_a_node() -> None:
     with pytest.raises(UserError, match="at least one"):
         search_tree(by_accuracy([[0.5]]), 0)
+
+
+def test_the_nodes_that_follow_are_kept_as_long_as_they_are_worth_anything() -> None:
+    chances = by_accuracy([[0.6, 0.2, 0.0], [0.5, 0.1, 0.0]])
+    worthy = [path for path, value in nodes_by_value(chances) if value > 0]
+    assert len(worthy) == 6
+    for found in (search_tree(chances, 2), fastest_tree(chances, float)):
+        assert found.grown == worthy
+        assert found.paths == worthy[: len(found.paths)]
+        assert found.own == OwnTree([list(path) for path in worthy], len(found.paths))
+    assert len(search_tree(chances, 8).grown) == len(search_tree(chances, 8).paths) == 8, "those asked for are kept"
+    wide = by_accuracy([[0.01] * 50, [0.1] * 50])
+    assert len(search_tree(wide, 3).grown) == 64
+    assert len(search_tree(wide, 70).grown) == 70
 
 
 def test_the_fastest_tree_weighs_tokens_against_time() -> None:

@@ -133,8 +133,10 @@ export const PHRASES_PT_BR = {
   'max ngram': 'n-grama máximo',
   'Longest ending of the text that is looked up.': 'O final mais longo do texto que é procurado.',
   tree: 'árvore',
-  "auto (the heads' own tree), a number (its first nodes), a preset, or rank paths such as [[0],[0,0],[1]].":
-    'auto (a árvore das próprias cabeças), um número (os primeiros nós dela), uma predefinição, ou caminhos de postos como [[0],[0,0],[1]].',
+  "auto (the heads' own tree), a number (its best nodes), a preset, or rank paths such as [[0],[0,0],[1]].":
+    'auto (a árvore das próprias cabeças), um número (os melhores nós dela), uma predefinição, ou caminhos de postos como [[0],[0,0],[1]].',
+  "A tree of {nodes} nodes was asked for, but the heads' own tree has {there}: these are used.":
+    'Foi pedida uma árvore de {nodes} nós, mas a das próprias cabeças tem {there}: usam-se esses.',
   batch: 'lote',
   'Sequences decoded together in one pass.': 'Sequências decodificadas juntas em uma passada.',
   acceptance: 'aceitação',

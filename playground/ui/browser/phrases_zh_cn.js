@@ -126,8 +126,10 @@ export const PHRASES_ZH_CN = {
   'max ngram': '最长 n-gram',
   'Longest ending of the text that is looked up.': '用于查找的文本结尾的最大长度。',
   tree: '树',
-  "auto (the heads' own tree), a number (its first nodes), a preset, or rank paths such as [[0],[0,0],[1]].":
-    'auto（头自带的树）、一个数字（取其前若干个节点）、某个预设，或如 [[0],[0,0],[1]] 的名次路径。',
+  "auto (the heads' own tree), a number (its best nodes), a preset, or rank paths such as [[0],[0,0],[1]].":
+    'auto（头自带的树）、一个数字（取其最好的若干个节点）、某个预设，或如 [[0],[0,0],[1]] 的名次路径。',
+  "A tree of {nodes} nodes was asked for, but the heads' own tree has {there}: these are used.":
+    '要求的树有 {nodes} 个节点，但这些头自带的树只有 {there} 个节点：使用这些节点。',
   batch: '批大小',
   'Sequences decoded together in one pass.': '一次前向中一起解码的序列数。',
   acceptance: '接受规则',
