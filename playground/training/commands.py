@@ -29,6 +29,9 @@ Work = Annotated[Path | None, typer.Option(help="Folder for what is needed to re
 PromptFile = Annotated[Path | None, typer.Option("--prompts", help=".jsonl with prompt or turns, or a prompt a line.")]
 Books = Annotated[Path | None, typer.Option(help="Continue passages of this folder's books and of Python source.")]
 Code = Annotated[bool, typer.Option("--code", help="Continue passages of Python source alone.")]
+Tasks = Annotated[
+    bool, typer.Option("--tasks", help="Answer tasks as users give them; with --books some about their passages.")
+]
 Avoid = Annotated[
     list[Path] | None, typer.Option(help="Leave out prompts that share 8 words in a row with this file; repeatable.")
 ]
@@ -61,6 +64,7 @@ def train_medusa_command(
     prompts: PromptFile = None,
     books: Books = None,
     code: Code = False,
+    tasks: Tasks = False,
     avoid: Avoid = None,
     texts: Texts = 2000,
     new_tokens: NewTokens = 64,
@@ -74,6 +78,9 @@ def train_medusa_command(
     epochs: Annotated[int, typer.Option(help="Times that a position is read at most.")] = 5,
     batch: Annotated[int, typer.Option(help="Positions per step.")] = 512,
     rate: Rate = 3e-3,
+    candidates: Annotated[
+        int | None, typer.Option(help="Let labels compete with so many tokens, drawn anew each step, not with all.")
+    ] = None,
     minutes: Minutes = None,
     together: Annotated[
         int, typer.Option(help="Medusa-2: steps in which base and heads then learn together. Changes the base.")
@@ -84,7 +91,7 @@ def train_medusa_command(
 ) -> None:
     """Train Medusa heads for a target on text that it writes itself, and find their tree. Run again to resume.
 
-    Without --prompts, --books or --code the target writes its own prompts.
+    Without --prompts, --books, --code or --tasks the target writes its own prompts.
     """
     from playground.models.medusa_heads import load_heads
     from playground.training.make_heads import Recipe, make_heads
@@ -94,7 +101,7 @@ def train_medusa_command(
 
     if nodes != "auto" and not nodes.isdigit():
         raise UserError(f"--nodes is {nodes!r}; give a whole number, or auto.")
-    plan = HeadsPlan(_schedule(steps, rate, batch), heads, layers, variant, epochs=epochs)
+    plan = HeadsPlan(_schedule(steps, rate, batch), heads, layers, variant, epochs=epochs, candidates=candidates)
     recipe = Recipe(
         plan,
         Writing(new_tokens, _temperatures(temperatures)),
@@ -104,7 +111,7 @@ def train_medusa_command(
     )
     folder = _work(work, out)
     with _loaded(target, dtype, device) as model:
-        beginnings = _prompts(model, folder, prompts, books, code, avoid or [], texts)
+        beginnings = _prompts(model, folder, prompts, books, code, tasks, avoid or [], texts)
         first = folder / "heads" if together else out
         for event in make_heads(model.target, beginnings, recipe, folder, first):
             _tell(event)
@@ -125,6 +132,7 @@ def train_draft_command(
     prompts: PromptFile = None,
     books: Books = None,
     code: Code = False,
+    tasks: Tasks = False,
     avoid: Avoid = None,
     texts: Texts = 2000,
     new_tokens: NewTokens = 64,
@@ -144,7 +152,7 @@ def train_draft_command(
 ) -> None:
     """Distil a small Llama draft with the target's tokenizer from text that the target writes. Run again to resume.
 
-    Without --prompts, --books or --code the target writes its own prompts.
+    Without --prompts, --books, --code or --tasks the target writes its own prompts.
     """
     from playground.training.make_draft import DraftPlan, DraftRecipe, make_draft
     from playground.training.self_distillation import Writing
@@ -153,7 +161,7 @@ def train_draft_command(
     recipe = DraftRecipe(plan, Writing(new_tokens, _temperatures(temperatures)), minutes)
     folder = _work(work, out)
     with _loaded(target, dtype, device) as model:
-        beginnings = _prompts(model, folder, prompts, books, code, avoid or [], texts)
+        beginnings = _prompts(model, folder, prompts, books, code, tasks, avoid or [], texts)
         for event in make_draft(model.target, model.tokenizer, beginnings, recipe, folder, out):
             _tell(event)
 
@@ -242,21 +250,26 @@ def _prompts(
     file: Path | None,
     books: Path | None,
     code: bool,
+    tasks: bool,
     avoid: list[Path],
     count: int,
 ) -> Prompts:
     """The prompts that were asked for; those of a run that is resumed are found in `work`."""
     from playground.training.prompts import Prompts, apart_from, corpus_prompts, file_prompts, own_prompts
+    from playground.training.self_distillation import Writing
+    from playground.training.tasks import task_prompts
 
-    if sum((file is not None, books is not None, code)) > 1:
-        raise UserError("Give one of --prompts, --books and --code.")
+    if sum((file is not None, books is not None and not tasks, code, tasks)) > 1:
+        raise UserError("Give one of --prompts, --books, --code and --tasks; --tasks alone goes with --books.")
     kept = work / "prompts.json"
     if not kept.is_file():
         if file is not None:
             found = file_prompts(model.tokenizer, file)
+        elif tasks:
+            found = task_prompts(model.tokenizer, books, count)
         elif books is not None or code:
             found = corpus_prompts(model.tokenizer, books, count)
         else:
             found = own_prompts(model.target, model.tokenizer, count)
-        apart_from(found, model.tokenizer, avoid).write(kept)
+        apart_from(found, model.tokenizer, avoid).alike(Writing.batch).write(kept)
     return Prompts.read(kept)

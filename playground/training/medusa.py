@@ -7,6 +7,7 @@ Cai et al. 2024, "Medusa: Simple LLM Inference Acceleration Framework with Multi
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,8 @@ class HeadsPlan:
 
     `variant`: "shared-head" heads end with the base's vocabulary matrix (the "v2" layout), "own-vocabulary" heads with
     one of their own ("v1"); "linear" heads are that matrix alone. Later heads count less: head i by `head_decay ** i`.
+    With `candidates`, a step's labels compete with so many other tokens of the vocabulary, drawn anew each step, in
+    place of all: of a large vocabulary that is most of the work.
     No position is read more than `epochs` times: after that heads only learn by heart, and the schedule's decay would
     come too late. Training ends earlier once the held-out loss has not fallen for `patience` validations.
     """
@@ -44,6 +47,7 @@ class HeadsPlan:
     head_decay: float = 0.8
     epochs: int = 5
     patience: int = 4
+    candidates: int | None = None
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
@@ -55,6 +59,11 @@ class HeadsPlan:
             )
         if self.variant == "shared-head" and self.blocks == 0:
             raise UserError("A shared head without a layer is the base's own: ask for at least one layer.")
+        if self.candidates is not None and (self.candidates < 1 or self.variant != "shared-head"):
+            raise UserError(
+                f"{self.candidates} candidates were asked for with {self.variant} heads; give at least 1, and "
+                "shared-head: matrices of their own have to learn about every token."
+            )
 
     @property
     def layers(self) -> int:
@@ -85,16 +94,18 @@ def learn(
     weight = lm_head.weight.detach().float()
     narrow = has_bfloat16(device)
 
-    def shared(features: Tensor) -> Tensor:
-        return F.linear(features, weight)
-
-    def losses(positions: Positions) -> tuple[Tensor, Tensor]:
+    def losses(positions: Positions, among: Candidates | None = None) -> tuple[Tensor, Tensor]:
+        rows, bias, labels = weight, None, positions.labels
+        if among is not None:
+            rows, bias, labels = weight[among.tokens], among.bias, among.labels
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=narrow):
-            logits = heads(positions.hidden.float(), shared)
-        return decayed_loss(logits, positions.labels, plan.head_decay), logits
+            logits = heads(positions.hidden.float(), lambda features: F.linear(features, rows, bias))
+        return decayed_loss(logits, labels, plan.head_decay), logits
 
     def loss(positions: Positions) -> Tensor:
-        return losses(positions)[0]
+        few = plan.candidates is not None and plan.candidates + positions.labels.numel() < len(weight)
+        among = draw_candidates(positions.labels, len(weight), plan.candidates or 0) if few else None
+        return losses(positions, among)[0]
 
     batches = _Shuffled(seen, size, device)
     judged = held_out.greedy if held_out.greedy.any() else ~held_out.greedy
@@ -139,6 +150,35 @@ class _Shuffled:
         if self._order is None or self._order[0] != epoch:
             self._order = epoch, torch.from_numpy(np.random.default_rng(epoch).permutation(count))
         return self._positions.rows(self._order[1][start : start + self._size]).to(self._device)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """`tokens` [C] of the vocabulary, the `bias` [C] of their logits, and the labels [N, K] as places among them."""
+
+    tokens: Tensor
+    bias: Tensor
+    labels: Tensor
+
+
+def draw_candidates(labels: Tensor, vocab_size: int, size: int) -> Candidates:
+    """The labels' own tokens and `size` others, each of which stands for as many as it was drawn from.
+
+    With that many added to its logit as a logarithm, the sum under the softmax is right in expectation (importance
+    sampling of the normaliser: Bengio and Senecal 2008, "Adaptive Importance Sampling to Accelerate Training of a
+    Neural Probabilistic Language Model", section II, with a uniform proposal).
+    """
+    known = labels != NO_LABEL
+    own, places = labels[known].unique(return_inverse=True)
+    others = torch.ones(vocab_size, dtype=torch.bool, device=labels.device)
+    others[own] = False
+    rest = others.nonzero().squeeze(1)
+    drawn = rest[torch.randperm(len(rest))[:size].to(rest.device)]
+    bias = torch.zeros(len(own) + len(drawn), device=labels.device)
+    bias[len(own) :] = math.log(len(rest) / max(1, len(drawn)))
+    relabelled = torch.full_like(labels, NO_LABEL)
+    relabelled[known] = places
+    return Candidates(torch.cat([own, drawn]), bias, relabelled)
 
 
 def decayed_loss(logits: Tensor, labels: Tensor, decay: float) -> Tensor:

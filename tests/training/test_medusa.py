@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from playground.training.medusa import (
     HeadsPlan,
     accuracy_by_rank,
     decayed_loss,
+    draw_candidates,
     label_ranks,
     learn,
     new_heads,
@@ -70,6 +72,31 @@ def test_heads_learn_in_every_layout_and_the_base_stays(model: LlamaForCausalLM,
     assert last["accuracy_2"] > 0.5
 
 
+def test_heads_learn_among_a_few_candidates(model: LlamaForCausalLM, tmp_path: Path) -> None:
+    chosen = plan(200, candidates=8)
+    chosen = replace(chosen, schedule=replace(chosen.schedule, batch_tokens=12))  # 24 labels, 8 others
+    heads = learned(model, foreseeable(640, 1), foreseeable(100, 2), chosen, tmp_path)
+    accuracy = accuracy_by_rank(label_ranks(heads, model.lm_head, foreseeable(200, 3)))
+    assert min(head[0] for head in accuracy) > 0.5
+
+
+def test_few_candidates_stand_for_the_whole_vocabulary() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(1, 5, 400, generator=generator)
+    labels = torch.tensor([[3], [7], [NO_LABEL], [3], [399]])
+    whole = logits[:, labels[:, 0] != NO_LABEL].logsumexp(-1)
+    torch.manual_seed(1)
+    sums = []
+    for _ in range(500):
+        found = draw_candidates(labels, 400, 40)
+        assert found.tokens[:3].tolist() == [3, 7, 399]
+        assert len(found.tokens.unique()) == 43
+        assert found.labels.tolist() == [[0], [1], [NO_LABEL], [0], [2]]
+        narrow = logits[:, labels[:, 0] != NO_LABEL][..., found.tokens] + found.bias
+        sums.append(narrow.exp().sum(-1))
+    torch.testing.assert_close(torch.stack(sums).mean(0).log(), whole, atol=0.02, rtol=0)
+
+
 def test_own_vocabularies_start_as_the_bases(model: LlamaForCausalLM) -> None:
     heads = new_heads(model.lm_head, plan(variant="own-vocabulary"))
     hidden = torch.randn(3, 32)
@@ -77,7 +104,11 @@ def test_own_vocabularies_start_as_the_bases(model: LlamaForCausalLM) -> None:
 
 
 def test_heads_that_cannot_be_are_a_sentence() -> None:
-    for settings, said in (({"variant": "none"}, "shared-head"), ({"blocks": 0}, "at least one layer")):
+    for settings, said in (
+        ({"variant": "none"}, "shared-head"),
+        ({"blocks": 0}, "at least one layer"),
+        ({"candidates": 0}, "0 candidates"),
+    ):
         with pytest.raises(UserError, match=said):
             plan(**settings)
     with pytest.raises(UserError, match="1 to 10 heads"):
