@@ -27,24 +27,32 @@ def run(*arguments: object) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("source", ["own", "--code", "file"])
+@pytest.mark.parametrize("source", ["own", "--code", "--tasks", "file"])
 def test_heads_from_every_kind_of_prompt(target: Path, tmp_path: Path, source: str) -> None:
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text('{"prompt": "def f"}\n{"turns": ["words of", "more"]}\n' * 30)
-    chosen = {"own": (), "--code": ("--code",), "file": ("--prompts", prompts)}[source]
+    chosen = {
+        "own": (),
+        "--code": ("--code",),
+        "--tasks": ("--tasks", "--candidates", 100),
+        "file": ("--prompts", prompts),
+    }[source]
     out = tmp_path / "heads"
     told, progress = run("train-medusa", "--target", target, "--out", out, *QUICK, "--nodes", 6, *chosen)
     assert "mean acceptance length" in told
     assert "step 12/12" in progress
     loaded = load_heads(out)
     assert loaded.base == "tiny"
-    assert len(loaded.tree or ()) == 6
+    assert loaded.tree is not None
+    assert len(loaded.tree.best()) == 6
 
 
 def test_the_number_of_nodes_that_is_fastest_here_is_told(target: Path, tmp_path: Path) -> None:
     told, _ = run("train-medusa", "--target", target, "--out", tmp_path / "heads", *QUICK, "--nodes", "auto")
     assert "tokens in a pass: ms" in told
-    assert f"tree: {len(load_heads(tmp_path / 'heads').tree or ())} nodes, the fastest on this machine" in told
+    tree = load_heads(tmp_path / "heads").tree
+    assert tree is not None
+    assert f"tree: {len(tree.best())} nodes, the fastest on this machine" in told
 
 
 def test_a_base_that_learned_with_its_heads_loads(target: Path, tmp_path: Path) -> None:
