@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from time import monotonic
 
 from playground.analysis.benchmark import Contender, OwnLane, Sample, run_benchmark
 from playground.analysis.cost_curve import CostCurve, cost_curve
@@ -14,7 +15,7 @@ from playground.analysis.prediction_report import prediction_section
 from playground.analysis.questions import Question, read_questions
 from playground.analysis.references import Generate
 from playground.analysis.repetition import loops
-from playground.analysis.report import judge, make_rows, to_html, to_json, to_markdown
+from playground.analysis.report import judge, make_rows, to_html, to_json, to_markdown, widest
 from playground.analysis.sweep import find_sweeps, sweep_section
 from playground.errors import UserError
 from playground.files import write_whole
@@ -27,8 +28,18 @@ from playground.settings import parse_pairs
 
 BASELINE = "autoregressive"
 PLAIN = "transformers generate"
-LATER = ("rounds", "lanes", "reference", "loops", "hopeless", "curve")  # may change while a benchmark goes on
+LATER = (
+    "rounds",
+    "until",
+    "minutes",
+    "lanes",
+    "reference",
+    "loops",
+    "hopeless",
+    "curve",
+)  # may change while a benchmark goes on
 ASSISTED = "transformers assisted"
+FEWEST_ROUNDS = 5  # that an interval is believed of
 LOOKUP = "transformers prompt lookup"
 
 
@@ -36,11 +47,12 @@ LOOKUP = "transformers prompt lookup"
 class Plan:
     """What to measure. `lanes` are methods with their settings, as "draft-model k=4"; "k=2|4|8" is a lane for each.
 
-    Of the lanes of one method those slower than `hopeless` times the fastest sit out the rounds that follow.
-    Questions whose plain answer repeats more than `loops` of its 4-grams are answered, but left out of the report.
-    `temperature=0.7` in a lane is its own; it is compared with the baseline at the same. `curve` is for how many
-    seconds to measure what a pass costs, per model not measured on this machine before, so that the report can set
-    predicted beside measured speed-ups; 0 leaves that out.
+    With `until` there are rounds after `rounds` of them until no interval of a speed-up is wider than ± that share, or
+    `minutes` are over. Of the lanes of one method those slower than `hopeless` times the fastest sit out the rounds
+    that follow. Questions whose plain answer repeats more than `loops` of its 4-grams are answered, but left out of
+    the report. `temperature=0.7` in a lane is its own; it is compared with the baseline at the same. `curve` is for
+    how many seconds to measure what a pass costs, per model not measured on this machine before, so that the report
+    can set predicted beside measured speed-ups; 0 leaves that out.
     """
 
     questions: Path
@@ -51,6 +63,8 @@ class Plan:
     draft_heads: str | None = None
     reference: bool = False
     rounds: int = 5
+    until: float = 0.0
+    minutes: float = 15.0
     limit: int | None = None
     turns: int | None = None
     loops: float = 1.0
@@ -62,6 +76,11 @@ class Plan:
     chat: bool | None = None
     dtype: str = "auto"
     device: str = "auto"
+
+    @property
+    def baselines(self) -> list[str]:
+        """The lanes that speed-ups are taken over."""
+        return [BASELINE, *([PLAIN] if self.reference else [])]
 
     @property
     def run(self) -> RunSpec:
@@ -111,7 +130,9 @@ def measure(
     questions, contenders = prepare(plan, bench)
     _claim(out, plan)
     file = out / "samples.jsonl"
-    samples = run_benchmark(questions, contenders, plan.rounds, file, progress, plan.hopeless, take)
+    more = _until(plan, monotonic() + 60 * plan.minutes)
+    samples = run_benchmark(questions, contenders, plan.rounds, file, progress, plan.hopeless, take, more)
+    rounds = 1 + max(sample.round for sample in samples)
     circles = loops(samples, BASELINE, plan.loops)
     samples = [sample for sample in samples if sample.question not in circles]
     if not samples:
@@ -127,25 +148,43 @@ def measure(
     facts = {
         "models": " ".join(filter(None, (plan.target, plan.draft, plan.heads, plan.draft_heads))),
         "machine": f"{machine()}, {dtype}",
-        "questions": f"{len(questions)} of {plan.questions.name}, {plan.rounds} rounds, "
+        "questions": f"{len(questions)} of {plan.questions.name}, {rounds} round{'s' * (rounds > 1)}, "
         f"at most {plan.max_new_tokens} tokens an answer, temperature {plan.temperature:g}",
     }
     if plan.loops < 1:
         facts["left out"] = (
             f"{len(circles)} questions whose plain answer repeats more than {plan.loops:.0%} of its 4-grams"
         )
-    baselines = [BASELINE, *([PLAIN] if plan.reference else [])]
-    rows = make_rows(samples, baselines, verdicts)
+    rows = make_rows(samples, plan.baselines, verdicts)
+    if plan.until:
+        half = widest(rows)
+        reached = f"±{half:.1%} reached" if half else "one round cannot tell what was reached"
+        facts["intervals"] = f"at most ±{plan.until:.1%} wanted, {reached}"
     sweeps = find_sweeps(rows, BASELINE)
     sections = [sweep_section(sweeps)] if sweeps else []
     if plan.curve > 0:
         target_curve, drafts = _curves(plan, bench, progress)
         sections.append(prediction_section(samples, BASELINE, target_curve, drafts))
-    text = to_markdown(rows, baselines, facts, sections)
+    text = to_markdown(rows, plan.baselines, facts, sections)
     write_whole(out / "report.json", json.dumps(to_json(rows, facts, sections), indent=1), "The report")
-    write_whole(out / "report.html", to_html(rows, baselines, facts, sections), "The report")
+    write_whole(out / "report.html", to_html(rows, plan.baselines, facts, sections), "The report")
     write_whole(out / "report.md", text, "The report")
     return text
+
+
+def _until(plan: Plan, ends: float) -> Callable[[Sequence[Sample]], bool]:
+    """Whether another round is to be made after these samples: intervals are too wide, and there is time."""
+
+    def more(samples: Sequence[Sample]) -> bool:
+        if not plan.until or monotonic() >= ends:
+            return False
+        rounds = 1 + max(sample.round for sample in samples)
+        running = {sample.lane for sample in samples if sample.round == rounds - 1}
+        circles = loops(samples, BASELINE, plan.loops)
+        asked = [sample for sample in samples if sample.lane in running and sample.question not in circles]
+        return rounds < FEWEST_ROUNDS or (widest(make_rows(asked, plan.baselines)) or 0.0) > plan.until
+
+    return more
 
 
 def prepare(plan: Plan, bench: Bench) -> tuple[list[Question], list[Contender]]:
@@ -174,6 +213,10 @@ def _chosen(questions: list[Question], plan: Plan) -> list[Question]:
         value = getattr(plan, name)
         if value is not None and value < 1:
             raise UserError(f"{name} is {value}; ask for at least 1.")
+    if not 0 <= plan.until < 1:
+        raise UserError(f"until is {plan.until:g}; give a share such as 0.05 for intervals of ±5 %, or 0.")
+    if not plan.minutes > 0:
+        raise UserError(f"minutes is {plan.minutes:g}; give more than 0.")
     taken: dict[str, int] = {}
     chosen = []
     for question in questions:

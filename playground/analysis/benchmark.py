@@ -36,7 +36,8 @@ class Answer:
     engine's own time into draft, forward and other; it is empty where nobody knows. `rows` counts the passes of the
     target after the prompt's by the tokens that they read, `draft_rows` those of a draft model. `phases` are the
     engine's seconds: prefill, draft_prefill, draft, forward, other. `memory` is None where nobody knows. `beside` is
-    how many tokens the other sequences of a batch wrote; everything else is of the first sequence.
+    how many tokens the other sequences of a batch wrote; everything else is of the first sequence. `notices` are
+    what the lane had to say of itself.
     """
 
     prompt_ids: list[int]
@@ -52,6 +53,7 @@ class Answer:
     phases: dict[str, float] = field(default_factory=dict)
     memory: Memory | None = None
     beside: int = 0
+    notices: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ class OwnLane:
             },
             memory=took,
             beside=sum(len(step.emitted) for _, step in run.trace.order if step.row),
+            notices=run.trace.lanes[0].notices,
         )
 
 
@@ -150,10 +153,12 @@ def run_benchmark(
     progress: Callable[[str, float], None] = lambda message, fraction: None,
     hopeless: float = 0.0,
     take: Callable[[Sample], None] = lambda sample: None,
+    more: Callable[[Sequence[Sample]], bool] = lambda samples: False,
 ) -> list[Sample]:
     """Every contender answers every question in every round; returns all samples, those already in `file` too.
 
-    `take` gets each of them as soon as it is there.
+    `take` gets each of them as soon as it is there. After `rounds` there is another round as long as `more`, asked with
+    all samples of those before, says so.
 
     For a question the contenders take turns one right after the other, each time another first, so that whatever else
     the machine does meets all alike. A contender whose tokens per second are below `hopeless` times those of the best
@@ -172,25 +177,32 @@ def run_benchmark(
     for sample in samples:
         take(sample)
     done = {(sample.lane, sample.round, sample.question) for sample in samples}
-    wanted = rounds * len(questions) * len(names)
-    with file.open("a", encoding="utf-8") as lines:
-        for number, question, contender in _turns(questions, contenders, rounds, samples, hopeless):
-            if (contender.name, number, question.id) in done:
-                continue
-            progress(f"Round {number + 1}, question {question.id}: {contender.name}", len(done) / wanted)
-            answers: list[Answer] = []
-            said: list[str] = []
-            for turn in question.turns:
-                answers.append(contender.answer(turn, said))
-                said += turn, answers[-1].text
-            sample = Sample(contender.name, number, question.id, question.category, answers)
-            lines.write(json.dumps(asdict(sample)) + "\n")
-            lines.flush()
-            samples.append(sample)
-            take(sample)
-            done.add((sample.lane, sample.round, sample.question))
     asked = {question.id for question in questions}
-    return [one for one in samples if one.lane in names and one.round < rounds and one.question in asked]
+
+    def before(number: int) -> list[Sample]:
+        return [one for one in samples if one.lane in names and one.round < number and one.question in asked]
+
+    number = 0
+    with file.open("a", encoding="utf-8") as lines:
+        while number < rounds or more(before(number)):
+            wanted = max(rounds, number + 1) * len(questions) * len(names)
+            for question, contender in _turns(number, questions, contenders, samples, hopeless):
+                if (contender.name, number, question.id) in done:
+                    continue
+                progress(f"Round {number + 1}, question {question.id}: {contender.name}", len(done) / wanted)
+                answers: list[Answer] = []
+                said: list[str] = []
+                for turn in question.turns:
+                    answers.append(contender.answer(turn, said))
+                    said += turn, answers[-1].text
+                sample = Sample(contender.name, number, question.id, question.category, answers)
+                lines.write(json.dumps(asdict(sample)) + "\n")
+                lines.flush()
+                samples.append(sample)
+                take(sample)
+                done.add((sample.lane, sample.round, sample.question))
+            number += 1
+    return before(number)
 
 
 def read_samples(file: Path) -> list[Sample]:
@@ -214,19 +226,19 @@ def read_samples(file: Path) -> list[Sample]:
 
 
 def _turns(
+    number: int,
     questions: Sequence[Question],
     contenders: Sequence[Contender],
-    rounds: int,
     samples: Sequence[Sample],
     hopeless: float,
-) -> Iterator[tuple[int, Question, Contender]]:
-    for number in range(rounds):
-        before = [one for one in samples if one.round < number]
-        running = [one for one in contenders if _rate(before, one.name) >= hopeless * _best(before, contenders, one)]
-        for at, question in enumerate(questions):
-            first = (number + at) % len(running)
-            for contender in (*running[first:], *running[:first]):
-                yield number, question, contender
+) -> Iterator[tuple[Question, Contender]]:
+    """Who answers what in a round, in order."""
+    before = [one for one in samples if one.round < number]
+    running = [one for one in contenders if _rate(before, one.name) >= hopeless * _best(before, contenders, one)]
+    for at, question in enumerate(questions):
+        first = (number + at) % len(running)
+        for contender in (*running[first:], *running[:first]):
+            yield question, contender
 
 
 def _best(samples: Sequence[Sample], contenders: Sequence[Contender], one: Contender) -> float:

@@ -13,7 +13,7 @@ from playground.decoding.trace import Value
 from playground.methods import METHODS
 
 CHAIN_K = (1, 2, 3, 4, 5, 6, 8, 10, 12)
-NODES = (2, 4, 8, 12, 16, 24, 32, 48)
+NODES = (2, 4, 8, 12, 16, 24, 32, 48, 64)
 WINDOWS = ((3, 3, 3), (5, 3, 5), (5, 5, 5), (7, 5, 7), (10, 5, 10), (15, 5, 15), (7, 5, 5), (15, 5, 5))
 BLOCKS = (2, 4, 8, 16)
 NGRAMS = (2, 3, 4)
@@ -53,8 +53,11 @@ def first_tries(method: str, layers: int) -> list[str]:
     return list(dict.fromkeys(lane_text(method, default | one) for one in ({}, *tries)))
 
 
-def variants(lane: str, start: Scenario) -> list[tuple[str, Scenario]]:
-    """Lanes that differ from a measured one in what a formula can follow: k, the nodes of the tree, or W, N and G."""
+def variants(lane: str, start: Scenario, own_nodes: int) -> list[tuple[str, Scenario]]:
+    """Lanes that differ from a measured one in what a formula can follow: k, the nodes of the tree, or W, N and G.
+
+    `own_nodes` are how many nodes the heads' own tree has: there is no larger tree to choose.
+    """
     method, given = split_lane(lane)
     settings = METHODS[method].check(given)
     if start.kind == "chain":
@@ -63,7 +66,7 @@ def variants(lane: str, start: Scenario) -> list[tuple[str, Scenario]]:
         return [
             (lane_text(method, settings | {"tree": str(size)}), replace(start, nodes=size))
             for size in NODES
-            if size < start.nodes
+            if size <= own_nodes and size != start.nodes
         ]
     return [
         (
@@ -75,9 +78,17 @@ def variants(lane: str, start: Scenario) -> list[tuple[str, Scenario]]:
 
 
 def candidates(
-    model: SpeedModel, lanes: Sequence[str], measured: Mapping[str, float], baseline: str, cost: CostCurve
+    model: SpeedModel,
+    lanes: Sequence[str],
+    measured: Mapping[str, float],
+    baseline: str,
+    cost: CostCurve,
+    own_nodes: int = 0,
 ) -> list[Candidate]:
-    """What to expect of one method's `lanes`, whose speed-ups were `measured`, and of their variants; best first."""
+    """What to expect of one method's `lanes`, whose speed-ups were `measured`, and of their variants; best first.
+
+    `own_nodes` are those of the heads' own tree, where the method has heads.
+    """
     expected: dict[str, float] = {}
     for lane in lanes:
         start = measured_scenario(model, lane, baseline)
@@ -85,7 +96,7 @@ def candidates(
             continue
         # The formula's own error at what was measured is taken to be that of its variants.
         error = measured[lane] / start.speedup(cost.relative)
-        for variant, scenario in variants(lane, start):
+        for variant, scenario in variants(lane, start, own_nodes):
             value = error * scenario.speedup(cost.relative)
             expected[variant] = max(value, expected.get(variant, 0.0))
     expected |= {lane: measured[lane] for lane in lanes}

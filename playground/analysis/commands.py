@@ -60,6 +60,13 @@ def bench(
     draft_heads: DraftHeads = None,
     reference: Annotated[bool, typer.Option("--reference", help="Measure transformers' generate as well.")] = False,
     rounds: Annotated[int, typer.Option(help="How often every question is answered.")] = 5,
+    until: Annotated[
+        float,
+        typer.Option(
+            help="After --rounds go on until speed-ups are known to ± this share, such as 0.05, or --minutes are over."
+        ),
+    ] = 0.0,
+    minutes: Annotated[float, typer.Option(help="With --until: after how long no further round begins.")] = 15.0,
     limit: Annotated[int | None, typer.Option(help="Questions per category.")] = None,
     turns: Annotated[int | None, typer.Option(help="Turns per question; without it, all.")] = None,
     loops: Annotated[
@@ -94,6 +101,8 @@ def bench(
         draft_heads=draft_heads,
         reference=reference,
         rounds=rounds,
+        until=until,
+        minutes=minutes,
         limit=limit,
         turns=turns,
         loops=loops,

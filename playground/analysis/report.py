@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
+from math import comb
 from statistics import fmean, median
 
 import plotly.graph_objects as go
@@ -18,11 +19,13 @@ from playground.decoding.target import TargetModel
 
 OVERALL = "overall"
 STEADY = 0.05  # half the interval of a speed-up on a machine with nothing else to do
+CONFIDENCE = 0.95  # of an interval, where there are rounds enough
 
 DEFINITIONS = f"""\
 tokens/s: tokens over wall time, prefill included, loading and warm-up not; per question over its turns, then the mean
 over questions, median of the rounds. speed-up: ratio of two lanes' tokens/s within a round; the median of the rounds,
-and from the smallest to the largest of them: of n rounds these hold the median with probability 1 - 2^(1-n).
+and from the smallest to the largest of them: of n rounds these hold the median with probability 1 - 2^(1-n). From nine
+rounds on the outermost are left out, as many as leave a probability of at least {CONFIDENCE:.0%}.
 tokens/pass: tokens over forwards of the target, the prefill's counted. acceptance length: 1 + accepted / steps that
 proposed something. acceptance rate: accepted / proposed. by position: of the steps that proposed something, the share
 that accepted at least 1, 2, ... tokens. draft, forward, other: shares of the engine's own time. MB: weights of the
@@ -36,7 +39,7 @@ closer than its rounding; differ: anything else. A machine is called noisy where
 
 @dataclass(frozen=True)
 class Speedup:
-    """How many times as fast as another lane: median over rounds, smallest and largest of them."""
+    """How many times as fast as another lane: median over rounds, and the interval that holds it."""
 
     median: float
     low: float
@@ -64,6 +67,7 @@ class Row:
     shares: dict[str, float]
     identity: dict[str, int] = field(default_factory=dict)
     memory: int | None = None
+    notices: list[str] = field(default_factory=list)
 
 
 Verdicts = Mapping[tuple[str, str, int], str]
@@ -114,6 +118,7 @@ def _row(
         shares={name: _share(told, name) for name in (told[0].shares if told else ())},
         identity={verdict: found.count(verdict) for verdict in dict.fromkeys(found)},
         memory=max((answer.memory.peak for answer in answers if answer.memory), default=None),
+        notices=[notice for notice in answers[0].notices if all(notice in answer.notices for answer in answers)],
     )
 
 
@@ -130,8 +135,18 @@ def _rates(samples: Sequence[Sample]) -> dict[int, float]:
 
 
 def _speedup(own: Mapping[int, float], base: Mapping[int, float]) -> Speedup:
-    ratios = [own[at] / base[at] for at in own if at in base]
-    return Speedup(median(ratios), min(ratios), max(ratios))
+    ratios = sorted(own[at] / base[at] for at in own if at in base)
+    outer = _outer(len(ratios))
+    return Speedup(median(ratios), ratios[outer], ratios[-1 - outer])
+
+
+def _outer(rounds: int) -> int:
+    """How many of the smallest and of the largest of so many values may be left out, and the rest holds the median of
+    what they are drawn from with probability CONFIDENCE at least; 0 where even all of them hold it with less."""
+    outer, missed = 0, 2.0**-rounds
+    while 2 * (missed := missed + comb(rounds, outer + 1) * 2.0**-rounds) <= 1 - CONFIDENCE:
+        outer += 1
+    return outer
 
 
 def _added(histograms: Iterable[Sequence[int]]) -> list[int]:
@@ -195,12 +210,22 @@ def explain(row: Row, baseline: Row) -> str:
 def noise(rows: Sequence[Row]) -> str | None:
     """A sentence where the machine was not steady enough for the numbers to be trusted, or where one round cannot
     tell; None where it was."""
-    halves = [s.half for row in rows if row.category == OVERALL for s in row.speedups.values()]
-    if not halves or 0 < max(halves) <= STEADY:
+    half = widest(rows)
+    if half is None or 0 < half <= STEADY:
         return None
-    if max(halves) == 0:
+    if half == 0:
         return "Every speed-up is of one round, which cannot tell how steady the machine was. Measure several."
-    return f"The machine was noisy: a speed-up varied by ±{max(halves):.0%} between rounds, more than ±{STEADY:.0%}."
+    return f"The machine was noisy: a speed-up varied by ±{half:.0%} between rounds, more than ±{STEADY:.0%}."
+
+
+def widest(rows: Sequence[Row]) -> float | None:
+    """Half the widest interval of an overall speed-up, as a share of its median; None where nothing was compared."""
+    return max((s.half for row in rows if row.category == OVERALL for s in row.speedups.values()), default=None)
+
+
+def remarks(rows: Sequence[Row]) -> list[str]:
+    """What lanes had to say of themselves: that something else was run than was asked for, say."""
+    return [f"{row.lane}: {notice}" for row in rows if row.category == OVERALL for notice in row.notices]
 
 
 HEAD = ("tokens/s", "tokens/pass", "acceptance length", "acceptance rate", "by position", "draft/forward/other", "MB")
@@ -309,7 +334,7 @@ def _told(rows: Sequence[Row], baselines: Sequence[str]) -> list[str]:
     base = next((overall[name] for name in baselines if name in overall), None)
     told = [explain(row, base) for row in overall.values() if base and base.lane in row.speedups]
     noisy = noise(rows)
-    return [*told, *([noisy] if noisy else [])]
+    return [*told, *remarks(rows), *([noisy] if noisy else [])]
 
 
 def _tables(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:

@@ -57,11 +57,14 @@ def tune(plan: Plan, methods: Sequence[str], minutes: float, bench: Bench, progr
     with bench.store.lease(parts.target, plan.dtype, plan.device) as target:
         gate = bench.store.gate(target.target.device)
         curve = cost_curve(target, CURVE_SHARE * whole, progress=progress, gate=gate)
-        layers, dtype = target.target.num_layers, curve.dtype
+        layers, dtype, own_nodes = target.target.num_layers, curve.dtype, 0
+        if parts.heads is not None and any("heads" in METHODS[method].needs for method in chosen):
+            with bench.store.lease_heads(parts.heads, target) as heads:
+                own_nodes = len(heads.loaded.own_tree.paths)
     tries = {method: first_tries(method, layers) for method in chosen}
     asking = _Asking(plan, bench, questions, progress, began, whole)
     first = asking.until(TRY_SHARE, [BASELINE, *(lane for lanes in tries.values() for lane in lanes)])
-    finals = {method: _finalists(first, lanes, curve) for method, lanes in tries.items()}
+    finals = {method: _finalists(first, lanes, curve, own_nodes) for method, lanes in tries.items()}
     samples = asking.until(1.0, [BASELINE, *(lane for lanes in finals.values() for lane in lanes)])
     rows = [row for row in make_rows(samples, [BASELINE]) if row.category == OVERALL]
     tuned = Tuned(
@@ -155,7 +158,7 @@ def _hopeless(samples: Sequence[Sample]) -> list[str]:
     return [lane for lane, rate in rates.items() if " " in lane and rate < HOPELESS * best[split_lane(lane)[0]]]
 
 
-def _finalists(first: Sequence[Sample], lanes: Sequence[str], curve: CostCurve) -> list[str]:
+def _finalists(first: Sequence[Sample], lanes: Sequence[str], curve: CostCurve, own_nodes: int) -> list[str]:
     """The method's defaults and the most promising of its other settings."""
     model = fit(first, BASELINE, curve, {})
     speedups = {
@@ -163,7 +166,7 @@ def _finalists(first: Sequence[Sample], lanes: Sequence[str], curve: CostCurve) 
         for row in make_rows(first, [BASELINE])
         if row.category == OVERALL and row.lane in lanes
     }
-    ranked = candidates(model, lanes, speedups, BASELINE, curve)
+    ranked = candidates(model, lanes, speedups, BASELINE, curve, own_nodes)
     others = [one.lane for one in ranked if one.lane != lanes[0]]
     return [lanes[0], *others[:FINALISTS]]
 

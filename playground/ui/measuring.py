@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
@@ -16,7 +16,7 @@ from typing import Literal
 from playground.analysis.bench import BASELINE, PLAIN, Bench, Plan, measure, prepare
 from playground.analysis.benchmark import Sample, read_samples
 from playground.analysis.questions import BUILT_IN
-from playground.analysis.report import Row, make_rows, noise
+from playground.analysis.report import Row, make_rows, noise, remarks
 from playground.analysis.sweep import Sweep, direction, find_sweeps, sweep_figure
 from playground.decoding.codec import JSON, decode_value
 from playground.errors import UserError
@@ -243,7 +243,7 @@ class Measuring:
         with self._lock:
             rows = self._state.rows if self._state.phase == "done" else []
         return [
-            {"figure": json.loads(sweep_figure(one).to_json()), "told": [*_directions(one)]}
+            {"figure": json.loads(sweep_figure(one).to_json()), "told": [*_directions(one), *_remarks(rows, one)]}
             for one in find_sweeps(rows, BASELINE)
         ]
 
@@ -286,6 +286,11 @@ def _whole(samples: list[Sample]) -> list[Sample]:
     last = turns.count(turns[-1])
     before = turns.count(turns[-1 - last]) if last < len(turns) else 0
     return samples[:-last] if last < before else samples
+
+
+def _remarks(rows: Sequence[Row], sweep: Sweep) -> list[str]:
+    lanes = {point.lane for point in sweep.points}
+    return remarks([row for row in rows if row.lane in lanes])
 
 
 def _directions(sweep: Sweep) -> list[str]:

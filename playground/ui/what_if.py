@@ -31,7 +31,7 @@ CONTROLS: dict[Shape, tuple[str, ...]] = {
 WHOLE = ("k", "nodes", "window", "guesses", "batch")
 ACROSS: dict[Shape, tuple[str, tuple[int, ...]]] = {
     "chain": ("k", tuple(range(1, 17))),
-    "tree": ("nodes", (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)),
+    "tree": ("nodes", (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)),
     "lookahead": ("window", (1, 2, 3, 5, 7, 10, 15, 20, 25, 30)),
 }
 BATCHES = (1, 2, 4, 8, 16, 32, 64)

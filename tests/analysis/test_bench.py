@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from playground.analysis.bench import Plan, lane_run, measure, parse_lane
-from playground.analysis.benchmark import read_samples
+from playground.analysis.bench import BASELINE, Plan, _until, lane_run, measure, parse_lane
+from playground.analysis.benchmark import Answer, Sample, read_samples
 from playground.analysis.lane_text import baseline_for, each_setting, split_lane
 from playground.decoding.trace import summarize
 from playground.errors import UserError
@@ -81,6 +81,8 @@ def test_what_is_wrong_is_told_before_any_work(plan: Plan, tmp_path: Path) -> No
         "comes without": replace(plan, target="smollm2-135m", lanes=("draft-model",)),
         "rounds is 0": replace(plan, rounds=0),
         "limit is 0": replace(plan, limit=0),
+        "until is 5; give a share": replace(plan, until=5.0),
+        "minutes is 0": replace(plan, minutes=0.0),
         "cannot be read": replace(plan, questions=tmp_path / "absent"),
     }
     for says, one in wrong.items():
@@ -91,6 +93,36 @@ def test_what_is_wrong_is_told_before_any_work(plan: Plan, tmp_path: Path) -> No
     (out / "plan.json").write_text(json.dumps({"questions": "others"}))
     with pytest.raises(UserError, match=r"another .*questions"):
         measure(plan, out)
+
+
+def timed(*seconds: float, lane: str = "m") -> list[Sample]:
+    """A lane and the baseline, which takes a second, in so many rounds."""
+    answers = [
+        (name, at, Answer([1], [2], "", took, 1))
+        for at, s in enumerate(seconds)
+        for name, took in ((lane, s), (BASELINE, 1.0))
+    ]
+    return [Sample(name, at, "1", "story", [answer]) for name, at, answer in answers]
+
+
+def test_rounds_go_on_until_intervals_are_narrow_or_the_time_is_over(plan: Plan) -> None:
+    asked = replace(plan, until=0.05, reference=False)
+    more = _until(asked, float("inf"))
+    assert more(timed(1.0, 1.0, 1.0, 1.0)), "so few rounds cannot tell"
+    assert not more(timed(1.0, 1.02, 1.04, 1.06, 1.08))
+    assert more(timed(1.0, 1.02, 1.04, 1.06, 1.2))
+    assert not more(timed(1.0, 1.02, 1.04, 1.06, 1.2, 1.0, 1.0, 1.0, 1.0)), "what is far out counts less and less"
+    assert not more([*timed(1.0, 1.0, 1.0, 1.0, 1.0), *timed(1.0, 2.0, lane="gave up")])
+    assert not _until(asked, 0.0)(timed(1.0, 2.0)), "the time is over"
+    assert not _until(replace(asked, until=0.0), float("inf"))(timed(1.0, 2.0))
+
+
+def test_a_report_tells_the_intervals_wanted_and_what_lanes_say(plan: Plan, tmp_path: Path) -> None:
+    asked = replace(plan, lanes=("medusa tree=65",), reference=False, rounds=1, until=0.05, minutes=1e-6)
+    told = measure(replace(asked, max_new_tokens=4), tmp_path / "out")
+    assert ", 1 round, at most" in told
+    assert "intervals: at most ±5.0% wanted, one round cannot tell what was reached" in told
+    assert "medusa tree=65: A tree of 65 nodes was asked for, but the heads' own tree has 64" in told
 
 
 def test_a_lane_is_named_by_what_was_asked(plan: Plan) -> None:

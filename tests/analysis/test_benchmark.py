@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from playground.analysis.benchmark import Answer, read_samples, run_benchmark
+from playground.analysis.benchmark import Answer, Sample, read_samples, run_benchmark
 from playground.analysis.questions import Question
 from playground.errors import UserError
 
@@ -60,6 +60,23 @@ def test_a_killed_benchmark_goes_on_where_it_stopped(tmp_path: Path) -> None:
             continue
         break
     assert samples == read_samples(tmp_path / "whole.jsonl")
+
+
+def test_rounds_go_on_as_long_as_more_are_wanted_also_after_a_kill(tmp_path: Path) -> None:
+    asked: list[set[int]] = []
+
+    def more(samples: Sequence[Sample]) -> bool:
+        asked.append({one.round for one in samples})
+        return len(asked[-1]) < 4
+
+    file, log = tmp_path / "samples.jsonl", list[tuple[str, str, tuple[str, ...]]]()
+    with pytest.raises(KeyboardInterrupt):
+        run_benchmark(QUESTIONS, [Echo("x", log, dies_at=10)], 2, file, more=more)
+    samples = run_benchmark(QUESTIONS, [Echo("x", log)], 2, file, more=more)
+    assert {one.round for one in samples} == {0, 1, 2, 3}
+    assert len(log) == 4 * 3 + 1, "of the question that was in flight the first turn is asked again"
+    assert asked == [{0, 1}, {0, 1, 2}, {0, 1}, {0, 1, 2}, {0, 1, 2, 3}]
+    assert len(run_benchmark(QUESTIONS, [Echo("x", log)], 3, file)) == 2 * 3, "further rounds are kept and left out"
 
 
 def test_samples_of_other_lanes_rounds_and_questions_are_kept_and_left_out(tmp_path: Path) -> None:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
+from math import comb
 
 import pytest
 
 from playground.analysis.benchmark import Answer, Sample
 from playground.analysis.memory import Memory
-from playground.analysis.report import cells, explain, header, judge, make_rows, noise, to_html, to_json, to_markdown
+from playground.analysis.report import (
+    cells,
+    explain,
+    header,
+    judge,
+    make_rows,
+    noise,
+    remarks,
+    to_html,
+    to_json,
+    to_markdown,
+)
 from playground.decoding.executor import Executor
 from playground.decoding.session import Session, decode
 from playground.drafters.autoregressive import Autoregressive
@@ -117,6 +129,25 @@ def test_a_loss_is_told_as_plainly_as_a_win() -> None:
         assert "2.00 times the tokens per pass" in told
         assert "60% of its time is draft" in told
         assert f"each taking {2 * seconds:.2f} times as long" in told
+
+
+@pytest.mark.parametrize(("rounds", "outer"), [(1, 0), (2, 0), (8, 0), (9, 1), (11, 1), (12, 2), (20, 5), (100, 39)])
+def test_an_interval_holds_the_median_with_its_probability(rounds: int, outer: int) -> None:
+    samples = [sample("plain", 1.0, at) for at in range(rounds)]
+    samples += [sample("m", 1 / (100 + at), at) for at in range(rounds)]
+    over = make_rows(samples, ["plain"])[1].speedups["plain"]
+    assert over.low == pytest.approx(100 + outer)
+    assert over.high == pytest.approx(100 + rounds - 1 - outer)
+    tails = [2 * sum(comb(rounds, k) for k in range(cut + 1)) / 2**rounds for cut in (outer, outer + 1)]
+    assert rounds < 6 or tails[0] <= 0.05 < tails[1]
+
+
+def test_what_a_lane_always_says_of_itself_stands_in_the_report() -> None:
+    told = ["A tree of 65 nodes was asked for, but there are 64.", "The first answer only."]
+    samples = [sample("plain", 1.0), sample("m", 0.5, notices=told), sample("m", 0.5, question="2", notices=told[:1])]
+    rows = make_rows(samples, ["plain"])
+    assert remarks(rows) == [f"m: {told[0]}"]
+    assert f"m: {told[0]}" in to_markdown(rows, ["plain"], {})
 
 
 def test_a_noisy_machine_is_told() -> None:

@@ -56,10 +56,15 @@ def test_first_tries_begin_with_the_defaults_and_fit_the_model() -> None:
     assert "jacobi block=16" in first_tries("jacobi", 2)
 
 
-def test_a_tree_is_cut_to_its_best_nodes() -> None:
-    lanes = [lane for lane, _ in variants("medusa", Scenario("tree", 0.5, nodes=5))]
-    assert lanes == ["medusa tree=2", "medusa tree=4"]
-    wide = variants("lookahead", Scenario("lookahead", 0.5, window=10, ngram=5, guesses=10))
+@pytest.mark.parametrize(("own", "sizes"), [(5, [2, 4]), (12, [2, 4, 12]), (64, [2, 4, 12, 16, 24, 32, 48, 64])])
+def test_a_tree_is_of_the_nodes_that_there_are(own: int, sizes: list[int]) -> None:
+    found = variants("medusa", Scenario("tree", 0.5, nodes=8), own)
+    assert [lane for lane, _ in found] == [f"medusa tree={size}" for size in sizes]
+    assert [scenario.nodes for _, scenario in found] == sizes
+
+
+def test_windows_of_all_sizes_are_looked_at() -> None:
+    wide = variants("lookahead", Scenario("lookahead", 0.5, window=10, ngram=5, guesses=10), 0)
     assert "lookahead window=7 guesses=7" in [lane for lane, _ in wide]
 
 

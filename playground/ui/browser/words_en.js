@@ -570,7 +570,7 @@ export const EN = {
   'measure.means.tokensPerSecond':
     'Tokens over wall time, prompt included, loading and warm-up not: the mean over questions, the median of the rounds.',
   'measure.means.over':
-    'Speed-up: the ratio of two lanes’ tokens per second within a round. Median of the rounds; in brackets the smallest and the largest of them.',
+    'Speed-up: the ratio of two lanes’ tokens per second within a round. Median of the rounds; in brackets the smallest and the largest of them, of more than eight without the outermost.',
   'measure.means.tokensPerPass': 'Tokens over forward passes of the target, those over the prompt counted.',
   'measure.means.acceptanceLength': '1 + accepted tokens / steps that proposed something.',
   'measure.means.acceptanceRate': 'Accepted over proposed tokens.',

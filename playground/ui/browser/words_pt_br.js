@@ -570,7 +570,7 @@ export const PT_BR = {
   'measure.means.tokensPerSecond':
     'Tokens pelo tempo de relógio, prompt incluído, carga e aquecimento não: média das perguntas, mediana das rodadas.',
   'measure.means.over':
-    'Aceleração: a razão dos tokens por segundo de duas raias numa rodada. Mediana das rodadas; entre parênteses a menor e a maior.',
+    'Aceleração: a razão dos tokens por segundo de duas raias numa rodada. Mediana das rodadas; entre parênteses a menor e a maior, de mais de oito sem as extremas.',
   'measure.means.tokensPerPass': 'Tokens por passada do alvo, contadas as do prompt.',
   'measure.means.acceptanceLength': '1 + tokens aceitos / passos que propuseram algo.',
   'measure.means.acceptanceRate': 'Tokens aceitos sobre propostos.',

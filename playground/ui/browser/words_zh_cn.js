@@ -534,7 +534,7 @@ export const ZH_CN = {
   'measure.part.other': '{share} 的时间既非起草也非前向。',
   'measure.definitions': '各列的含义',
   'measure.means.tokensPerSecond': 'token 数除以实际时间，含提示词，不含加载和预热：先对问题取平均，再取各轮的中位数。',
-  'measure.means.over': '加速比：同一轮中两条赛道每秒 token 数之比。取各轮的中位数；括号内为最小值和最大值。',
+  'measure.means.over': '加速比：同一轮中两条赛道每秒 token 数之比。取各轮的中位数；括号内为最小值和最大值，超过八轮时不计两端的极值。',
   'measure.means.tokensPerPass': 'token 数除以目标模型的前向次数，读提示词的那次也计入。',
   'measure.means.acceptanceLength': '1 + 接受的 token 数 / 有提议的步数。',
   'measure.means.acceptanceRate': '接受的 token 数除以提议的 token 数。',
