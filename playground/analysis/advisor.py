@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from playground.analysis.report import OVERALL, Row
 from playground.analysis.speed_model import best_k, chain_speedup, lookahead_tokens
@@ -57,12 +57,20 @@ class Situation:
             raise UserError(f"alpha is {self.alpha}; it is a probability, from 0 to 1.")
 
 
+Evidence: TypeAlias = Literal["rule of thumb", "formula", "published", "measured here"]
+
+
 @dataclass(frozen=True)
 class Reason:
-    """Why, and how we know: "rule of thumb", "formula", "published", or "measured here"."""
+    """Why, and how we know. `text` has {blanks} for `values`, so that it can be said in other languages."""
 
     text: str
-    evidence: Literal["rule of thumb", "formula", "published", "measured here"]
+    evidence: Evidence
+    values: Mapping[str, float | str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        written = {name: f"{value:g}" if isinstance(value, float) else value for name, value in self.values.items()}
+        return self.text.format(**written)
 
 
 @dataclass(frozen=True)
@@ -93,17 +101,16 @@ def advise(have: Situation, measured: Mapping[str, Row] | None = None) -> list[A
 
 def _crowd(have: Situation) -> Reason:
     """Why sequences that share the passes come before guessing."""
-    if have.batch == 1:
-        why = (
-            "For throughput first let sequences share the passes: a pass over several costs little more than one over "
-            "a single token, and no guess is thrown away. What speculation adds to that is to be measured"
-        )
-    else:
-        why = (
-            f"With {have.batch} sequences in a pass the compute that speculation lives on is in use: gains shrink, and "
-            "rejected tokens take time from other sequences. Measure it"
-        )
-    return Reason(f"{why}: python -m playground batch-curve.", "rule of thumb")
+    return Reason(
+        "For throughput first let sequences share the passes: a pass over several costs little more than one over a "
+        "single token, and no guess is thrown away. What speculation adds to that is to be measured: "
+        "python -m playground batch-curve."
+        if have.batch == 1
+        else "With {batch} sequences in a pass the compute that speculation lives on is in use: gains shrink, and "
+        "rejected tokens take time from other sequences. Measure it: python -m playground batch-curve.",
+        "rule of thumb",
+        {"batch": have.batch},
+    )
 
 
 def _draft(have: Situation) -> list[Advice]:
@@ -112,34 +119,43 @@ def _draft(have: Situation) -> list[Advice]:
     ratio, alpha = have.target / have.draft, ASSUMED_ALPHA if have.alpha is None else have.alpha
     k = best_k(alpha, 1 / ratio)
     pays = round(ratio) >= RATIO[0]
-    known = "assumed" if have.alpha is None else "measured"
+    size, step = round(ratio, 1), {"alpha": alpha, "ratio": round(ratio)}
     reasons = [
         Reason(
-            f"The draft is {ratio:.1f} times smaller; {RATIO[0]} to {RATIO[1]} times is where drafts pay"
-            + ("." if pays else ": this one may cost more than it saves."),
+            "The draft is {ratio} times smaller; {least} to {most} times is where drafts pay."
+            if pays
+            else "The draft is {ratio} times smaller, which may cost more than it saves; {least} to {most} times is "
+            "where drafts pay.",
             "rule of thumb",
+            {"ratio": size, "least": RATIO[0], "most": RATIO[1]},
         ),
         Reason(
-            f"At an {known} acceptance of {alpha:g} per token and a draft pass of 1/{ratio:.0f} of the target's, "
-            + (
-                f"k = {k} is best: {chain_speedup(alpha, k, 1 / ratio):.1f} times as fast, if wide passes cost nothing."
-                if k
-                else "no k is faster than not drafting."
-            ),
+            "At an acceptance of {alpha} per token and a draft pass of 1/{ratio} of the target's, k = {k} is best: "
+            "{speedup} times as fast, if wide passes cost nothing."
+            if k
+            else "At an acceptance of {alpha} per token and a draft pass of 1/{ratio} of the target's, no k is faster "
+            "than not drafting.",
             "formula",
+            step | {"k": k, "speedup": round(chain_speedup(alpha, k, 1 / ratio), 1)},
         ),
     ]
+    if have.alpha is None:
+        reasons.append(Reason("That acceptance is assumed: nobody has measured it here.", "rule of thumb"))
     return [Advice("draft-model", {"k": k or 2}, reasons)] if pays or have.alpha is not None else []
 
 
 def _medusa(have: Situation) -> list[Advice]:
-    if have.heads:
-        why = "Heads for this model exist: nothing to train, no second model to load."
-    elif have.may_train:
-        why = "Heads train in hours on the frozen model and need no second model: python -m playground train-medusa."
-    else:
+    if not (have.heads or have.may_train):
         return []
-    reasons = [Reason(why, "rule of thumb")]
+    reasons = [
+        Reason(
+            "Heads for this model exist: nothing to train, no second model to load."
+            if have.heads
+            else "Heads train in hours on the frozen model and need no second model: "
+            "python -m playground train-medusa.",
+            "rule of thumb",
+        )
+    ]
     if not have.gpu:
         reasons.append(
             Reason(
@@ -152,12 +168,13 @@ def _medusa(have: Situation) -> list[Advice]:
 
 
 def _copying(have: Situation) -> list[Advice]:
-    why = (
+    why = Reason(
         "The answers copy from their prompts, which is what prompt lookup proposes; published gains are largest there."
         if have.repeats
-        else "Nothing to train or load; it proposes only where the text repeats itself, and costs little where not."
+        else "Nothing to train or load; it proposes only where the text repeats itself, and costs little where not.",
+        "published",
     )
-    return [Advice("prompt-lookup", {"k": 5, "max_ngram": 3}, [Reason(why, "published")])]
+    return [Advice("prompt-lookup", {"k": 5, "max_ngram": 3}, [why])]
 
 
 def _lookahead(have: Situation) -> list[Advice]:
@@ -166,13 +183,15 @@ def _lookahead(have: Situation) -> list[Advice]:
     reasons = [
         Reason("Nothing to train or load.", "rule of thumb"),
         Reason(
-            f"W {window}, N 5, G {window} is what its authors took for this size on an A100: the larger the model, the "
+            "W {window}, N 5, G {guesses} is what its authors took for this size on an A100: the larger the model, the "
             "less compute is idle.",
             "published",
+            {"window": window, "guesses": window},
         ),
         Reason(
-            f"Their fit for a 7B chat model gives {lookahead_tokens(fit, 5, window, every):.2f} tokens per pass.",
+            "Their fit for a 7B chat model gives {tokens} tokens per pass.",
             "formula",
+            {"tokens": round(lookahead_tokens(fit, 5, window, every), 2)},
         ),
     ]
     if not have.gpu:
@@ -190,11 +209,9 @@ def _by_measurement(found: list[Advice], measured: Mapping[str, Row]) -> list[Ad
 
     for advice in found:
         if (factor := speed(advice)) != 1.0 and advice.method in measured:
+            here: dict[str, float | str] = {"factor": round(factor, 2), "lane": measured[advice.method].lane}
             advice.reasons.insert(
-                0,
-                Reason(
-                    f"{factor:.2f} times as fast as autoregressive ({measured[advice.method].lane}).", "measured here"
-                ),
+                0, Reason("{factor} times as fast as autoregressive ({lane}).", "measured here", here)
             )
     return sorted(found, key=lambda advice: -speed(advice)) if measured else found
 
@@ -248,7 +265,7 @@ def to_markdown(advice: list[Advice], measured: Mapping[str, Row] | None = None)
     for at, one in enumerate(advice):
         if at:
             lines += ["", f"{at + 1}. {get_method(one.method).title}"]
-        lines += [f"- {reason.text} [{reason.evidence}]" for reason in one.reasons]
+        lines += [f"- {reason} [{reason.evidence}]" for reason in one.reasons]
     lines += [
         "",
         "| method | measured here | published speed-up | training | needs besides | loss of quality |",

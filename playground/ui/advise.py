@@ -90,7 +90,10 @@ def _measured(measuring: Measuring) -> tuple[dict[str, Row], str]:
 def _told(advice: Advice) -> dict[str, JSON]:
     method = get_method(advice.method)
     uses = "nothing" if not method.needs else "draft_heads" if "draft_heads" in method.needs else min(method.needs)
-    reasons: list[JSON] = [{"text": one.text, "evidence": one.evidence.replace(" ", "-")} for one in advice.reasons]
+    reasons: list[JSON] = [
+        {"text": one.text, "values": {**one.values}, "evidence": one.evidence.replace(" ", "-")}
+        for one in advice.reasons
+    ]
     settings: dict[str, JSON] = {**advice.settings}
     return {"method": method.id, "title": method.title, "uses": uses, "settings": settings, "reasons": reasons}
 

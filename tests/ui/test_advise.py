@@ -53,7 +53,8 @@ def test_throughput_begins_with_sequences_that_share_a_pass(measuring: Measuring
     assert first["method"] == "autoregressive"
     assert "share the passes" in first["reasons"][0]["text"]
     crowded = give_advice({"target": 7, "throughput": True, "batch": 4}, measuring)["advice"][0]
-    assert "With 4 sequences" in crowded["reasons"][0]["text"]
+    assert "With {batch} sequences" in crowded["reasons"][0]["text"]
+    assert crowded["reasons"][0]["values"] == {"batch": 4}
 
 
 def test_what_was_measured_here_decides_and_is_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from playground.analysis.advisor import published
 from playground.lessons.recordings import read_recordings
 from playground.lessons.writing import LANGUAGES
 from playground.models.catalog import PROJECT, load_catalog
@@ -68,7 +69,7 @@ def test_no_word_is_given_twice():
 @pytest.fixture(scope="session")
 def of_python() -> set[str]:
     """The English texts that Python hands to the page, with what it puts into them as {}."""
-    texts = {*_controls(), *_settings(), *_said()}
+    texts = {*_controls(), *_settings(), *_said(), *_advised()}
     texts |= {recording.title for recording in read_recordings().values()} | {read_recording(FIRST_TRACE).title}
     return {text for text in texts if re.search("[A-Za-z]", text)} - NAMES
 
@@ -151,6 +152,14 @@ def _said() -> Iterator[str]:
             for keyword in call.keywords:
                 if keyword.arg in ("reason", "source"):
                     yield from _texts(keyword.value)
+
+
+def _advised() -> Iterator[str]:
+    """The reasons of the advisor, their blanks as {}, and what its table says of methods."""
+    for call in _calls(PROJECT / "playground" / "analysis" / "advisor.py", "Reason"):
+        yield from (BLANK.sub("{}", text) for node in ast.walk(call.args[0]) for text in _texts(node))
+    for known in published().values():
+        yield from (known.training, known.extra)
 
 
 def _literals(folder: Path) -> Iterator[str]:

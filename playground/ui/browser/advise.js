@@ -2,7 +2,7 @@
 
 import { h, spell } from './dom.js';
 import { phrase } from './phrases.js';
-import { number, word } from './words.js';
+import { filled, number, word } from './words.js';
 
 export function mount(element, props, watch, server, trigger) {
   const room = element.querySelector('.advise');
@@ -62,8 +62,14 @@ export function answer({ advice, measured_on: where }, use) {
         h(
           'ul',
           {},
-          one.reasons.map(({ text, evidence }) =>
-            h('li', {}, `${phrase(text)} `, h('span', { class: 'evidence' }, word(`advise.evidence.${evidence}`))),
+          one.reasons.map(({ text, values, evidence }) =>
+            h(
+              'li',
+              {},
+              ...filled(phrase(text), values),
+              ' ',
+              h('span', { class: 'evidence' }, word(`advise.evidence.${evidence}`)),
+            ),
           ),
         ),
         h(

@@ -212,4 +212,50 @@ export const PHRASES_PT_BR = {
   'Medusa: a tree of guesses': 'Medusa: uma árvore de palpites',
   'From Jacobi to lookahead': 'De Jacobi a lookahead',
   'Typical acceptance, three thresholds': 'Aceitação típica, três limiares',
+
+  // Razões do conselheiro, e o que a tabela dele diz dos métodos.
+  'The baseline: what the others have to beat.': 'A linha de base: o que os outros têm de superar.',
+  'For throughput first let sequences share the passes: a pass over several costs little more than one over a single token, and no guess is thrown away. What speculation adds to that is to be measured: python -m playground batch-curve.':
+    'Para vazão, primeiro deixe as sequências dividirem as passadas: uma passada sobre várias custa pouco mais que uma sobre um só token, e nenhum palpite é jogado fora. O que a especulação acrescenta a isso tem de ser medido: python -m playground batch-curve.',
+  'With {batch} sequences in a pass the compute that speculation lives on is in use: gains shrink, and rejected tokens take time from other sequences. Measure it: python -m playground batch-curve.':
+    'Com {batch} sequências em uma passada, a computação de que a especulação vive já está em uso: os ganhos encolhem, e os tokens rejeitados tomam tempo de outras sequências. Meça: python -m playground batch-curve.',
+  'The draft is {ratio} times smaller; {least} to {most} times is where drafts pay.':
+    'O rascunho é {ratio} vezes menor; de {least} a {most} vezes é onde rascunhos compensam.',
+  'The draft is {ratio} times smaller, which may cost more than it saves; {least} to {most} times is where drafts pay.':
+    'O rascunho é só {ratio} vezes menor, o que pode custar mais do que poupa; de {least} a {most} vezes é onde rascunhos compensam.',
+  'That acceptance is assumed: nobody has measured it here.':
+    'Essa aceitação é uma suposição: ninguém a mediu aqui.',
+  "At an acceptance of {alpha} per token and a draft pass of 1/{ratio} of the target's, k = {k} is best: {speedup} times as fast, if wide passes cost nothing.":
+    'Com aceitação de {alpha} por token e uma passada do rascunho que custa 1/{ratio} da do alvo, k = {k} é o melhor: {speedup} vezes a velocidade, se passadas largas não custarem nada.',
+  "At an acceptance of {alpha} per token and a draft pass of 1/{ratio} of the target's, no k is faster than not drafting.":
+    'Com aceitação de {alpha} por token e uma passada do rascunho que custa 1/{ratio} da do alvo, nenhum k é mais rápido que não rascunhar.',
+  'Heads for this model exist: nothing to train, no second model to load.':
+    'Já há cabeças para este modelo: nada a treinar, nenhum segundo modelo a carregar.',
+  'Heads train in hours on the frozen model and need no second model: python -m playground train-medusa.':
+    'As cabeças são treinadas em horas sobre o modelo congelado e não precisam de um segundo modelo: python -m playground train-medusa.',
+  'On a CPU a pass over a wide tree is not free: take the tree that is fastest on this machine (train-medusa --nodes auto).':
+    'Em uma CPU uma passada sobre uma árvore larga não é de graça: use a árvore mais rápida nesta máquina (train-medusa --nodes auto).',
+  'The answers copy from their prompts, which is what prompt lookup proposes; published gains are largest there.':
+    'As respostas copiam dos prompts, e é isso que a busca no prompt propõe; ali os ganhos publicados são os maiores.',
+  'Nothing to train or load; it proposes only where the text repeats itself, and costs little where not.':
+    'Nada a treinar nem a carregar; só propõe onde o texto se repete, e custa pouco onde não.',
+  'Nothing to train or load.': 'Nada a treinar nem a carregar.',
+  'W {window}, N 5, G {guesses} is what its authors took for this size on an A100: the larger the model, the less compute is idle.':
+    'W {window}, N 5, G {guesses} é o que os autores usaram para este tamanho em uma A100: quanto maior o modelo, menos computação fica ociosa.',
+  'Their fit for a 7B chat model gives {tokens} tokens per pass.':
+    'O ajuste deles para um modelo de chat de 7B dá {tokens} tokens por passada.',
+  'On a CPU its wide passes usually cost more than they bring.':
+    'Em uma CPU as passadas largas dele costumam custar mais do que trazem.',
+  '{factor} times as fast as autoregressive ({lane}).':
+    '{factor} vezes a velocidade da decodificação autorregressiva ({lane}).',
+  'none, if a small model with the same tokenizer exists; else distil one':
+    'nenhum, se existir um modelo pequeno com o mesmo tokenizador; senão, destile um',
+  'a second model and its cache': 'um segundo modelo e o cache dele',
+  'hours on one GPU: heads on a frozen model, on text that the model wrote itself':
+    'horas em uma GPU: cabeças sobre um modelo congelado, com texto que o próprio modelo escreveu',
+  'heads, and tree passes of up to 64 tokens': 'cabeças, e passadas em árvore de até 64 tokens',
+  none: 'nenhum',
+  'passes of 50 to 120 tokens: needs compute that decoding leaves idle':
+    'passadas de 50 a 120 tokens: precisa de computação que a decodificação deixa ociosa',
+  nothing: 'nada',
 };

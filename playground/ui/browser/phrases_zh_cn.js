@@ -199,4 +199,42 @@ export const PHRASES_ZH_CN = {
   'Medusa: a tree of guesses': 'Medusa：一棵猜测的树',
   'From Jacobi to lookahead': '从 Jacobi 到前瞻解码',
   'Typical acceptance, three thresholds': '典型接受，三个阈值',
+
+  // 建议的理由，以及表中对各方法的说明。
+  'The baseline: what the others have to beat.': '基线：其他方法要超过的对象。',
+  'For throughput first let sequences share the passes: a pass over several costs little more than one over a single token, and no guess is thrown away. What speculation adds to that is to be measured: python -m playground batch-curve.':
+    '若看重吞吐量，先让多个序列共享前向：一次处理几个序列的前向只比处理一个 token 的贵一点，而且没有猜测被丢弃。推测还能再带来多少，需要测量：python -m playground batch-curve。',
+  'With {batch} sequences in a pass the compute that speculation lives on is in use: gains shrink, and rejected tokens take time from other sequences. Measure it: python -m playground batch-curve.':
+    '一次前向中已有 {batch} 个序列，推测所依赖的算力已被占用：收益缩小，被拒绝的 token 还会占用其他序列的时间。请测量：python -m playground batch-curve。',
+  'The draft is {ratio} times smaller; {least} to {most} times is where drafts pay.':
+    '草稿模型小 {ratio} 倍；小 {least} 到 {most} 倍时草稿才划算。',
+  'The draft is {ratio} times smaller, which may cost more than it saves; {least} to {most} times is where drafts pay.':
+    '草稿模型只小 {ratio} 倍，可能得不偿失；小 {least} 到 {most} 倍时草稿才划算。',
+  'That acceptance is assumed: nobody has measured it here.': '该接受率是假设的：这里还没有人测量过。',
+  "At an acceptance of {alpha} per token and a draft pass of 1/{ratio} of the target's, k = {k} is best: {speedup} times as fast, if wide passes cost nothing.":
+    '若每个 token 的接受率为 {alpha}，草稿模型一次前向的代价为目标模型的 1/{ratio}，则 k = {k} 最好：若宽的前向不额外花时间，速度为 {speedup} 倍。',
+  "At an acceptance of {alpha} per token and a draft pass of 1/{ratio} of the target's, no k is faster than not drafting.":
+    '若每个 token 的接受率为 {alpha}，草稿模型一次前向的代价为目标模型的 1/{ratio}，则没有哪个 k 比不起草更快。',
+  'Heads for this model exist: nothing to train, no second model to load.': '已有这个模型的头：无需训练，也无需加载第二个模型。',
+  'Heads train in hours on the frozen model and need no second model: python -m playground train-medusa.':
+    '头可在冻结的模型上用几小时训练好，不需要第二个模型：python -m playground train-medusa。',
+  'On a CPU a pass over a wide tree is not free: take the tree that is fastest on this machine (train-medusa --nodes auto).':
+    '在 CPU 上，宽树的前向并非没有代价：请用在这台机器上最快的树（train-medusa --nodes auto）。',
+  'The answers copy from their prompts, which is what prompt lookup proposes; published gains are largest there.':
+    '回答会照抄提示词，而这正是提示词查找所提议的；已发表的收益在这种情况下最大。',
+  'Nothing to train or load; it proposes only where the text repeats itself, and costs little where not.':
+    '无需训练或加载；只在文本重复时提议，不重复时代价很小。',
+  'Nothing to train or load.': '无需训练或加载。',
+  'W {window}, N 5, G {guesses} is what its authors took for this size on an A100: the larger the model, the less compute is idle.':
+    'W {window}、N 5、G {guesses} 是作者在 A100 上对这种规模采用的设置：模型越大，闲置的算力越少。',
+  'Their fit for a 7B chat model gives {tokens} tokens per pass.': '按他们对一个 7B 聊天模型的拟合，每次前向得到 {tokens} 个 token。',
+  'On a CPU its wide passes usually cost more than they bring.': '在 CPU 上，它的宽前向通常得不偿失。',
+  '{factor} times as fast as autoregressive ({lane}).': '速度为自回归的 {factor} 倍（{lane}）。',
+  'none, if a small model with the same tokenizer exists; else distil one': '若有使用同一分词器的小模型则无需训练；否则蒸馏一个',
+  'a second model and its cache': '第二个模型及其缓存',
+  'hours on one GPU: heads on a frozen model, on text that the model wrote itself': '单块 GPU 上数小时：在冻结的模型上，用模型自己写的文本训练头',
+  'heads, and tree passes of up to 64 tokens': '头，以及最多 64 个 token 的树形前向',
+  none: '无',
+  'passes of 50 to 120 tokens: needs compute that decoding leaves idle': '50 到 120 个 token 的前向：需要解码时闲置的算力',
+  nothing: '无',
 };

@@ -12,11 +12,15 @@ const TABLE = TABLES[language];
 export function say(key, values = {}) {
   const text = (values.n === 1 && TABLE[`${key}.one`]) || TABLE[key];
   if (text === undefined) throw new Error(`There is no text "${key}" in ${language}.`);
-  return text
+  return filled(text, values);
+}
+
+// The parts of a text with blanks.
+export const filled = (text, values) =>
+  text
     .split(/\{(\w+)\}/)
     .map((part, at) => (at % 2 ? written(values[part]) : part))
     .filter((part) => part !== '');
-}
 
 export const word = (key, values) => say(key, values).join('');
 
