@@ -139,5 +139,5 @@ def test_a_stored_reply_opens_like_a_trace_and_invents_nothing(open_page):
     marked = page.eval_on_selector_all(".lane .tokens .token", "all => all.map((one) => one.classList[1])")
     assert marked == ["plain", *["accepted"] * 4, "bonus", *["accepted"] * 4, "bonus", *["accepted"] * 4, "bonus"]
     assert "The server counted 4 proposed tokens in this step and 4 accepted" in page.inner_text("[data-part=story]")
-    assert "greedy" not in page.inner_text("[data-part=facts]")
+    assert "greedy" not in page.inner_text("[data-part=made]")
     assert page.inner_text(".lane .figures dd >> nth=0") == "–"

@@ -49,7 +49,7 @@ def test_every_guess_is_a_card_with_its_fate_its_odds_and_its_test(open_page):
     assert cards == ["accepted", "rejected", "corrected", "never-reached", "never-reached"]
     rejected = page.locator(".places .card.rejected")
     assert "thrown away" in rejected.inner_text()
-    assert rejected.locator(".odds").inner_text().split() == ["p", "0.250", "q", "0.500"]
+    assert rejected.locator(".odds").inner_text().split() == ["target", "p", "0.250", "draft", "q", "0.500"]
     zone = rejected.locator(".zone").evaluate("one => one.style.width")
     mark = rejected.locator(".at").evaluate("one => one.style.left")
     assert (float(zone.rstrip("%")), float(mark.rstrip("%"))) == (50, 70)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from playground.decoding.trace import Status
+from playground.methods import METHODS
 from playground.ui.components import BROWSER, bundle, stylesheet
 
 ENTRIES = ("lane_editor", "header", "proof", "train", "measure", "advise", "lessons", "player", "translate")
@@ -63,4 +64,11 @@ def test_every_text_of_the_stage_is_used():
     used |= {"eos", "stop", "length", "context", "done", "failed", "one"}  # these come with the data
     used |= {"shared-head", "linear", "sampled", "draft_heads"}  # and these
     used |= {"rule-of-thumb", "formula", "published", "measured-here"}
+    used |= {setting.name for kind in METHODS.values() for setting in kind.settings}
     assert {key for key in keys if not set(key.split(".")) <= used} == set()
+
+
+def test_every_setting_of_a_method_has_words(in_node):
+    names = sorted({setting.name for kind in METHODS.values() for setting in kind.settings})
+    body = "result = given.filter((name) => !(`setting.${name}` in words.TABLES.en));"
+    assert in_node(body, names) == []

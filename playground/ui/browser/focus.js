@@ -5,7 +5,8 @@ import { ownSeconds } from './figures.js';
 import { countAt, pieceOf, trackOf } from './log.js';
 import { tell } from './sentence.js';
 import { GLYPHS } from './statuses.js';
-import { drawTree } from './tree.js';
+import { drawTree, writesNumbers } from './tree.js';
+import { testOf } from './trials.js';
 import { number, word } from './words.js';
 
 const PHASES = ['prefill', 'draft', 'forward', 'acceptance', 'bookkeeping'];
@@ -20,11 +21,7 @@ export function makeFocus(boxes, tip) {
       h('span', {}, word(`meaning.${status}`)),
     );
   const unknown = entry('unknown');
-  boxes.legend.replaceChildren(
-    ...LEGEND.map(entry),
-    unknown,
-    h('li', {}, h('span', { class: 'token' }, word('odds')), h('span', {}, word('meaning.odds'))),
-  );
+  boxes.legend.replaceChildren(...LEGEND.map(entry), unknown);
 
   return function drawFocus({ log, head, lane, quiet }) {
     const track = trackOf(log, lane);
@@ -39,9 +36,11 @@ export function makeFocus(boxes, tip) {
       boxes.story.replaceChildren(h('p', {}, log.run === null ? word('empty') : word('story.start')));
       boxes.cost.replaceChildren();
       boxes.tree.replaceChildren();
+      boxes.rule.textContent = '';
       return;
     }
     drawTree(boxes.tree, track, count, tip);
+    boxes.rule.textContent = ruleOf(step, writesNumbers(track));
     boxes.story.replaceChildren(
       ...tell(step).map((parts) =>
         h(
@@ -53,6 +52,15 @@ export function makeFocus(boxes, tip) {
     );
     boxes.cost.replaceChildren(...cost(step));
   };
+}
+
+// How the guesses of a step were judged, and what the numbers at them are. Nothing where none was judged.
+function ruleOf({ nodes }, written) {
+  const judged = nodes.filter((node) => testOf(node) !== 'none');
+  if (!judged.length) return '';
+  const known = (name) => judged.some((node) => node[name] !== null);
+  const numbers = written && known('p') && word(known('q') ? 'rule.pq' : 'rule.p');
+  return [numbers, word(`rule.${testOf(judged[0])}`)].filter(Boolean).join(' ');
 }
 
 const told = (track, part) =>
@@ -67,7 +75,7 @@ function cost(step) {
   const told = [
     word('cost', {
       ms: ms(whole),
-      rows: word('rows', { n: step.rows }),
+      rows: word('count', { n: step.rows }),
       discarded: step.cache_before + step.rows - step.cache_after,
       before: step.cache_before,
       after: step.cache_after,
@@ -91,6 +99,6 @@ function cost(step) {
         .filter((phase) => share(phase) >= 1)
         .map((phase) => h('li', { class: phase }, `${word(`phase.${phase}`)} ${ms(step.seconds[phase])} ms`)),
     ),
-    h('p', {}, told.join(' · ')),
+    h('p', { title: word('cost.help') }, told.join(' · ')),
   ];
 }

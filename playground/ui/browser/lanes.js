@@ -4,7 +4,8 @@ import { chip, h } from './dom.js';
 import { NO_TOTALS, ratios, throughput } from './figures.js';
 import { countAt, pieceOf, trackOf } from './log.js';
 import { phrase } from './phrases.js';
-import { short } from './sentence.js';
+import { chance } from './sentence.js';
+import { settingsNamed, settingsTold } from './settings.js';
 import { places, speedup, why } from './speed.js';
 import { drawStrip, stepAt, stripRows } from './strip.js';
 import { drawTokens } from './tokens.js';
@@ -50,6 +51,7 @@ function makeCard(lane, at, choose) {
     told: h('span', { class: 'verdict-told' }),
     why: h('p', { class: 'why' }),
     strip: h('canvas', { class: 'strip', role: 'img', title: word('stripTip') }),
+    key: h('p', { class: 'strip-key' }),
     count: 0,
   };
   card.element = h(
@@ -65,7 +67,11 @@ function makeCard(lane, at, choose) {
         lane.title,
       ),
       h('p', { class: 'speedup', title: word('help.speedup') }, card.speed, card.place),
-      h('span', { class: 'settings', title: Object.values(lane.models).join(' · ') }, describe(lane.settings)),
+      h(
+        'span',
+        { class: 'settings', title: [settingsNamed(lane.settings), ...Object.values(lane.models)].join(' · ') },
+        settingsTold(lane.settings),
+      ),
       card.sequence,
     ),
     lane.notices.map((notice) => h('p', { class: 'lane-notice' }, phrase(notice))),
@@ -78,6 +84,7 @@ function makeCard(lane, at, choose) {
     card.why,
     card.tokens,
     card.strip,
+    card.key,
   );
   card.tokens.addEventListener('click', (event) => {
     const step = event.target.closest('.step');
@@ -88,12 +95,6 @@ function makeCard(lane, at, choose) {
   );
   return card;
 }
-
-const describe = (settings) =>
-  Object.entries(settings)
-    .filter(([name, value]) => value !== '' && (name !== 'batch' || value > 1))
-    .map(([name, value]) => `${phrase(name.replaceAll('_', ' '))} ${phrase(String(value))}`)
-    .join(' · ');
 
 // A lane of several sequences shows the first, and says what they come to together.
 function batch(tracks, head) {
@@ -108,6 +109,7 @@ function drawCard(card, track, head, focused, rows, colours) {
   card.element.setAttribute('aria-current', focused);
   drawTokens(card.tokens, track, card.count);
   drawStrip(card.strip, track, card.count, rows, colours);
+  card.key.textContent = word(track?.totals.at(-1).proposed > 0 ? 'stripKey.wasted' : 'stripKey');
   const totals = track?.totals[card.count - 1];
   const { tokensPerSecond, tokensPerPass, acceptanceRate } = totals ? ratios(totals) : {};
   card.figures.tokensPerSecond.textContent = digits(tokensPerSecond);
@@ -160,23 +162,37 @@ export function tellVerdict({ kind, compared, at, whole, odds }) {
   if (kind === 'baseline' || kind === 'waiting') return [];
   if (at === null && kind !== 'same') return say('told.sameText');
   if (at === null) return say(whole ? 'told.same' : 'told.sameSoFar', { n: compared });
-  if (!odds) return say('told.from', { at: at + 1 });
-  const probability = ({ p }) => (p === null ? '?' : short(p));
+  if (!odds) return say(kind === 'law' ? 'told.law' : 'told.from', { at: at + 1 });
   const { our, their, tie } = odds;
+  const known = our.p !== null && their.p !== null;
   const ended = our.token === null || their.token === null;
   const parts = ended
     ? say('told.ended', { at })
-    : say('told.parted', { at: at + 1, our, their, p: probability(our), q: probability(their) });
+    : known
+      ? say('told.parted', { at: at + 1, our, their, p: chance(our.p, 3), q: chance(their.p, 3) })
+      : say('told.parted.silent', { at: at + 1, our, their });
   return tie === null ? parts : [...parts, ' ', word(tie ? 'told.tie' : 'told.bug')];
 }
 
 // One sentence on a lane's speed out of its own measurements.
-export function tellWhy({ key, shares, forward, theirForward, gain, cost, rows, passes, together, ...counts }) {
+export function tellWhy({
+  key,
+  shares,
+  forward,
+  theirForward,
+  gain,
+  base,
+  cost,
+  rows,
+  overPrompt,
+  together,
+  ...counts
+}) {
+  const balance = gain && { gain: number(gain, 2), base: number(base, 2), cost: number(cost, cost < 9.95 ? 2 : 0) };
   return word(`why.${key}`, {
     ...counts,
-    n: passes,
-    gain: gain && number(gain, 2),
-    cost: cost && number(cost, cost < 9.95 ? 1 : 0),
+    n: overPrompt,
+    balance: balance && word('why.balance', balance),
     rows: rows && number(rows, 0),
     together: digits(together),
     ms: digits(1000 * forward),

@@ -39,7 +39,7 @@ export function makeOneStep(box, choose) {
       parts.story,
     ),
     h('section', { class: 'panel trial' }, title, parts.judged, parts.bars),
-    h('section', { class: 'panel' }, h('h2', {}, word('one.cache')), parts.cache),
+    h('section', { class: 'panel' }, h('h2', {}, word('one.cache'), ' ', h('small', {}, word('one.row'))), parts.cache),
   );
   let shown = null; // the step on screen, and the place that the visitor chose in it
   let picked = null;

@@ -22,7 +22,7 @@ export function placesOf(step, track, trials, chosen, pick) {
         'aria-pressed': String(trial === chosen),
         onclick: () => pick(at),
       },
-      h('span', { class: 'ahead' }, word('ahead', { n: trial.depth })),
+      h('span', { class: 'ahead' }, word('place.ahead', { n: trial.depth })),
       guessCards(step, track, trial),
       trial.own && card(track, trial.own, [], word(`fate.${trial.own.status}`)),
     );
@@ -35,7 +35,7 @@ export function placesOf(step, track, trials, chosen, pick) {
       h(
         'div',
         { class: `place-column ${step.nodes[first].status}` },
-        h('span', { class: 'ahead' }, word('ahead', { n: depth })),
+        h('span', { class: 'ahead' }, word('place.ahead', { n: depth })),
         card(track, step.nodes[first], [], word(`fate.${step.nodes[first].status}`)),
         more,
       ),
@@ -72,7 +72,7 @@ function odds({ p, q }) {
     ? h(
         'span',
         { class: 'odds' },
-        known.map(([name, value]) => h('span', {}, `${name} ${short(value)}`)),
+        known.map(([name, value]) => h('span', {}, `${word(`law.${name}`)} ${short(value)}`)),
       )
     : null;
 }

@@ -2,7 +2,7 @@
 
 import { acceptedIn } from './figures.js';
 import { phrase } from './phrases.js';
-import { number, precise, say, word } from './words.js';
+import { number, percent, precise, say, word } from './words.js';
 
 const ENDS = new Set(['eos', 'stop', 'length', 'context']);
 
@@ -10,7 +10,7 @@ export function tell(step) {
   const sentences = [say(...plot(step))];
   const odds = lost(step);
   if (odds?.u != null && odds.q) {
-    const [u, p, q, threshold] = [odds.u, odds.p, odds.q, odds.threshold].map(short);
+    const [u, p, q, threshold] = [odds.u, odds.p, odds.q, odds.threshold].map((value) => chance(value));
     sentences.push(say('story.odds', { wrong: odds, u, p, q, threshold }));
   }
   if (step.finish) sentences.push(ENDS.has(step.finish) ? say(`end.${step.finish}`) : [step.finish]);
@@ -52,6 +52,14 @@ export function depthOf(nodes) {
   const depths = [];
   for (const node of nodes) depths.push(node.parent < 0 ? 1 : depths[node.parent] + 1);
   return Math.max(0, ...depths);
+}
+
+// A probability for those who read no decimals: a percentage of so many significant digits.
+export function chance(value, digits = 2) {
+  if (value === 0 || value === 1) return percent(value);
+  if (value < 0.001) return word('chance.under', { x: percent(0.001, 1) });
+  if (value >= 0.9995) return word('chance.over', { x: percent(0.999, 1) });
+  return word('percent', { x: precise(100 * value, value >= 0.995 ? 3 : digits) });
 }
 
 export function short(value) {

@@ -38,8 +38,9 @@ function batchOf(log, head, lane) {
 const GUESSLESS = ['autoregressive', 'naive-batching'];
 const FEW = 0.25; // accepted tokens a step: with fewer, no draft is cheap enough
 
-// Why a lane is as fast as it is, from what it measured: the key of a sentence and its numbers. A step gains tokens and
-// costs time, both against the baseline's step, the prompt left out; what exceeds the baseline most is the reason.
+// Why a lane is as fast as it is, from what it measured: the key of a sentence and its numbers. The reason is what
+// exceeds the baseline most in the time of a step, the prompt left out. `gain`, `base` and `cost` count all passes, as
+// the figures above the sentence do: gain / base / cost is the speed-up.
 export function why(log, head, lane) {
   const baseline = baselineOf(log, lane);
   const [ours, theirs] = [lane, baseline].map((at) => totalsAt(log, head, at));
@@ -47,13 +48,15 @@ export function why(log, head, lane) {
   const speed = speedup(log, head, lane);
   const together = batchOf(log, head, lane);
   if (GUESSLESS.includes(log.lanes[lane].method) && (speed >= 1 || !together)) {
-    return { key: ours.forwards > ours.steps ? 'readFirst' : 'plain', passes: ours.forwards - ours.steps };
+    const overPrompt = ours.forwards - ours.steps;
+    return { key: overPrompt > 0 ? 'readFirst' : 'plain', overPrompt, tokens: ours.emitted, passes: ours.forwards };
   }
   const [our, their] = [perStep(ours), perStep(theirs)];
   const facts = {
     ...together,
-    gain: our.tokens,
-    cost: our.seconds / their.seconds,
+    gain: ratios(ours).tokensPerPass,
+    base: ratios(theirs).tokensPerPass,
+    cost: ours.seconds / ours.forwards / (theirs.seconds / theirs.forwards),
     accepted: ours.accepted,
     proposed: ours.proposed,
     rows: our.rows,

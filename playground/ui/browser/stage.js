@@ -179,7 +179,7 @@ export function mount(element, props, watch, server) {
   const tip = makeTip(stage);
   const parts = (...names) => Object.fromEntries(names.map((name) => [name, $(name)]));
   spell(element);
-  const drawFocus = makeFocus(parts('place', 'tree', 'legend', 'story', 'cost'), tip);
+  const drawFocus = makeFocus(parts('place', 'tree', 'rule', 'legend', 'story', 'cost'), tip);
   const drawOneStep = makeOneStep($('one-step'), (at) => choose(at, -1));
   const views = makeViews(parts('tabs', 'views', 'charts'), changed);
   const drawTransport = makeTransport($('transport'), {
@@ -209,7 +209,7 @@ export function mount(element, props, watch, server) {
     drawQuiz({ ...now, node: hidden && !now.loop ? asked(now.log, now.lane, now.head) : null, votes });
     const moving = now.play.playing || (now.play.head === null && isLive(now.log));
     stage.classList.toggle('empty', now.log.run === null);
-    drawRunLine(parts('badge', 'facts', 'notice'), now.log);
+    drawRunLine(parts('badge', 'title', 'made', 'facts', 'notice'), now.log);
     drawLanes?.(now);
     drawFocus({ ...now, quiet: !moving });
     const oneStep = document.body.dataset.room === 'step';

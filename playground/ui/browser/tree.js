@@ -3,8 +3,9 @@
 import { label, svg } from './dom.js';
 import { pieceOf } from './log.js';
 import { phrase } from './phrases.js';
-import { short } from './sentence.js';
+import { chance, short } from './sentence.js';
 import { GLYPHS, shapeOf } from './statuses.js';
+import { limitOf } from './trials.js';
 import { word } from './words.js';
 
 const LEFT = 24;
@@ -41,6 +42,9 @@ function density(rows) {
   return { pitch, size: Math.min(6, 0.42 * pitch), writing: 'path' };
 }
 
+// Whether probabilities are written at the nodes of a track's trees.
+export const writesNumbers = (track) => density(layOut(track.shape).height).writing === 'numbers';
+
 export function drawTree(box, track, count, tip) {
   const step = track.steps[count - 1];
   const plan = layOut(track.shape);
@@ -73,7 +77,7 @@ export function drawTree(box, track, count, tip) {
   const target = own && mark(ownAt, own.status, 6, (event) => tip.show(event, ownFacts(track, own)));
   if (own) write(target, label(pieceOf(track, own.token)), 'beside');
 
-  const heading = (depth) => svg('text', { class: 'axis', x: x(depth) - 6, y: 11 }, word('ahead', { n: depth }));
+  const heading = (depth) => svg('text', { class: 'axis', x: x(depth) - 6, y: 11 }, word('place.ahead', { n: depth }));
   box.replaceChildren(
     svg(
       'svg',
@@ -135,7 +139,9 @@ function writeNumbers(node, { p, q }) {
     ['q', q],
   ].filter(([, value]) => value != null);
   known.forEach(([name, value], line) =>
-    node.prepend(svg('text', { class: 'number', x: -6, y: 22 + 14 * line }, `${name} ${short(value)}`)),
+    node.prepend(
+      svg('text', { class: 'number', x: -6, y: 22 + 14 * line }, word(`chance.${name}`, { x: chance(value) })),
+    ),
   );
 }
 
@@ -150,7 +156,7 @@ function nodeFacts(track, node) {
     ['tip.p', node.p],
     ['tip.q', node.q],
     ['tip.u', node.u],
-    ['tip.threshold', node.threshold],
+    [limitOf(node), node.threshold],
   ];
   return {
     title: title(track, node),

@@ -29,6 +29,9 @@ export function testOf({ status, threshold, u }) {
   return u === null ? 'best' : 'draw';
 }
 
+// What the number is against which a guess was judged: its key in the notes at the pointer.
+export const limitOf = (node) => (testOf(node) === 'typical' ? 'tip.above' : 'tip.below');
+
 // Whether the step is shown as it was proposed, its verdict still hidden.
 export const isVeiled = (step) => step.nodes.some(({ status }) => status === 'proposed');
 

@@ -6,6 +6,7 @@ import { phrase } from './phrases.js';
 import { lost, short } from './sentence.js';
 import { GLYPHS } from './statuses.js';
 import { lastPiece, layOut } from './tree.js';
+import { limitOf } from './trials.js';
 import { word } from './words.js';
 
 const ROOMY = 12; // rows up to which every node is named
@@ -155,7 +156,7 @@ function facts(track, step, at) {
     [word('tip.p'), node.p],
     [word('tip.q'), node.q],
     [word('tip.u'), node.u],
-    [word('tip.threshold'), node.threshold],
+    [word(limitOf(node)), node.threshold],
   ].filter(([, value]) => value != null);
   return [
     `<b>${named(pieceOf(track, node.token))}</b>`,

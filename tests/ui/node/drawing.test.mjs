@@ -88,13 +88,14 @@ test('a chain is laid out straight, branches below, no two nodes in one place', 
   assert.deepEqual(layOut({ places: [], roots: [] }), { rows: [], depths: [], height: 0, depth: 0 });
 });
 
-test('a run says how its tokens were chosen, and when its texts may differ', () => {
-  const lane = (temperature, lossless) => ({ sampling: { temperature }, lossless });
-  const told = (...lanes) => sampling(lanes).filter(Boolean);
-  assert.deepEqual(told(lane(0, 'ids'), lane(0, 'distribution')), ['greedy']);
-  assert.deepEqual(told(lane(0.8, 'ids'), lane(0.8, 'ids')), ['temperature 0.8']);
-  assert.deepEqual(told(lane(0.8, 'distribution')), ['temperature 0.8']);
-  assert.deepEqual(told(lane(0.8, 'ids'), lane(0.8, 'distribution')), ['temperature 0.8', word('ownDraws')]);
+test('a run says how its tokens were chosen: once for lanes alike, and nothing of what is switched off', () => {
+  const lane = (temperature, rest) => ({ sampling: { temperature, ...rest } });
+  const told = (...lanes) => sampling(lanes);
+  assert.deepEqual(told(lane(0), lane(0)), ['temperature 0 (greedy)']);
+  assert.deepEqual(told(lane(0.8, { top_k: 0, top_p: 1, min_p: 0, repetition_penalty: 1, seed: 3 })), ['temperature 0.8']);
+  assert.deepEqual(told(lane(0.8, { top_k: 40, top_p: 0.9 })), ['temperature 0.8, top-k 40, top-p 0.9']);
+  assert.deepEqual(told(lane(0), lane(0.8)), ['temperature 0 (greedy)', 'temperature 0.8']);
+  assert.deepEqual(told(lane(undefined)), []);
 });
 
 test('labels show blanks, and control characters that would reorder the text', () => {

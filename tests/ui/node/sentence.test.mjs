@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { unpackStep } from '../../../playground/ui/browser/log.js';
-import { depthOf, lost, short, tell } from '../../../playground/ui/browser/sentence.js';
+import { chance, depthOf, lost, short, tell } from '../../../playground/ui/browser/sentence.js';
 import { chain, plain, tree } from './steps.mjs';
 
 const told = (packed) =>
@@ -34,7 +34,7 @@ test('no guess says why', () => {
 test('the odds are told where they decided', () => {
   const step = chain('ar');
   Object.assign(step.nodes, { p: [0.5, 0.12], q: [0.5, 0.41], u: [0.1, 0.62], threshold: [1, 0.2927] });
-  assert.match(told(step)[1], /For <rejected 11> the target had p = 0\.120, the draft q = 0\.410.*below p\/q = 0\.293; u was 0\.620/);
+  assert.match(told(step)[1], /Probability of <rejected 11>: target 12 %, draft 41 %\..*p\/q = 29 %; the random draw, 62 %, lay above/);
   assert.equal(told(chain('ar')).length, 1);
 });
 
@@ -67,4 +67,19 @@ test('of a server’s step only what it counted is told', () => {
   const step = (view, status) => unpackStep({ ...chain('', status), view });
   assert.match(tell(step({ drafted: 4, accepted: 3 }, 'corrected'))[0].join(''), /counted 4 proposed .* and 3 accepted/);
   assert.match(tell(step({}, 'unknown'))[0].join(''), /does not tell how/);
+});
+
+test('a probability as a percentage never rounds to none or to certainty', () => {
+  const told = [0, 0.0000023, 0.00099, 0.001, 0.0231, 0.312, 0.9967, 0.9999, 1].map((value) => chance(value));
+  assert.deepEqual(told, [
+    '0 %',
+    'under 0.1 %',
+    'under 0.1 %',
+    '0.10 %',
+    '2.3 %',
+    '31 %',
+    '99.7 %',
+    'over 99.9 %',
+    '100 %',
+  ]);
 });

@@ -3,6 +3,8 @@ import { test } from 'node:test';
 
 import { tellVerdict, tellWhy } from '../../../playground/ui/browser/lanes.js';
 import { emptyLog, receive } from '../../../playground/ui/browser/log.js';
+import { ratios } from '../../../playground/ui/browser/figures.js';
+import { settingsTold } from '../../../playground/ui/browser/settings.js';
 import { places, speedup, why } from '../../../playground/ui/browser/speed.js';
 import { baselineOf, verdict } from '../../../playground/ui/browser/verdict.js';
 import { STATUSES } from '../../../playground/ui/browser/statuses.js';
@@ -102,7 +104,7 @@ test('other ids where the same were promised: the position, the two tokens, and 
   ]);
   assert.deepEqual([near.kind, near.at], ['parted', 1]);
   assert.deepEqual(near.odds, { our: { token: 8, p: 0.4 }, their: { token: 6, p: 0.40001 }, tie: true });
-  assert.match(told(near), /^from token 2 on: 8 \(p 0\.400\) where autoregressive has 6 \(p 0\.400\)\. A near-tie/);
+  assert.match(told(near), /^from token 2 on: 8 where autoregressive has 6; the target gives them 40\.0 % and 40\.0 %\. A near-tie/);
   const far = [
     [6, 0.5],
     [8, 0.4],
@@ -113,7 +115,7 @@ test('other ids where the same were promised: the position, the two tokens, and 
   assert.equal(parted(far, { sampling: { temperature: 1 } }).odds.tie, null);
   const silent = parted(null);
   assert.deepEqual([silent.odds.our.p, silent.odds.tie], [null, null]);
-  assert.match(told(silent), /8 \(p \?\)/);
+  assert.equal(told(silent), 'from token 2 on: 8 where autoregressive has 6.');
 });
 
 test('a text that ends early differs where it ends', () => {
@@ -131,7 +133,8 @@ test('what a method does not promise is no defect', () => {
   const kinds = ['distribution', 'lossy', 'unknown'].map((lossless) => {
     const log = race([PLAIN, lane({ lossless })], [0, step([5])], [1, step([6])]);
     assert.equal(badge(log).odds, null);
-    assert.equal(told(badge(log)), 'other text from token 1 on');
+    const draws = lossless === 'distribution' ? 'other draws, so ' : '';
+    assert.equal(told(badge(log)), `${draws}other text from token 1 on`);
     return badge(log).kind;
   });
   assert.deepEqual(kinds, ['law', 'lossy', 'unpromised']);
@@ -157,21 +160,36 @@ test('a lane says why it is slower, from what it measured', () => {
   const of = (...mine) => why(race([PLAIN, lane()], [0, step([5])], ...mine.map((one) => [1, one])), Infinity, 1);
   const good = { proposed: 3 };
   assert.equal(of(step([5, 6, 8], good)).key, 'wins');
-  assert.match(tellWhy(of(step([5, 6, 8], good))), /gives 3\.00 tokens and takes 1\.0×/);
+  assert.match(tellWhy(of(step([5, 6, 8], good))), /3\.00 tokens a pass instead of 1\.00; .* 1\.00× as long/);
   const few = of(step([5], { ...good, draft: 0.02 }));
   assert.equal(few.key, 'few');
-  assert.match(tellWhy(few), /\(0 of 3\).*1\.00 tokens and takes 3\.0×/);
+  assert.match(tellWhy(few), /\(0 of 3\).*1\.00 tokens a pass instead of 1\.00; .* 3\.00×/);
   const dear = of(step([5, 6], { ...good, draft: 0.05 }));
   assert.equal(dear.key, 'draft');
   assert.match(tellWhy(dear), /83 % of its time/);
   const wide = of(step([5, 6], { ...good, forward: 0.05, rows: 64 }));
   assert.equal(wide.key, 'forward');
-  assert.match(tellWhy(wide), /Checking 64 rows takes 50\.0 ms, the baseline’s one row 10\.0 ms/);
+  assert.match(tellWhy(wide), /over 64 tokens takes 50\.0 ms, the baseline’s over one 10\.0 ms\. 2\.00 tokens/);
   assert.equal(of(step([5, 6], { ...good, bookkeeping: 0.05 })).key, 'overhead');
   assert.equal(of(step([5], { forward: 0.011 })).key, 'nothing');
   const late = of(step([5, 6, 8], { ...good, prefill: 0.09 }));
   assert.equal(late.key, 'prompt');
-  assert.match(tellWhy(late), /Since then a step gives 3\.00 tokens and takes 1\.0×/);
+  assert.match(tellWhy(late), /reading the prompt took longer/);
+});
+
+test('the numbers of the reason are those of the figures, and their quotient is the speed-up', () => {
+  const read = { prefill: 0.004, forwards: 2 };
+  const mine = [step([5, 6, 8], { proposed: 3, draft: 0.002 }), step([5, 6], { proposed: 3 })];
+  const log = race(
+    [PLAIN, lane()],
+    [0, { ...step([5]), ...read }],
+    [0, step([6])],
+    ...mine.map((one, at) => [1, at ? one : { ...one, forwards: 2 }]),
+  );
+  const { gain, base, cost } = why(log, Infinity, 1);
+  const [theirs, ours] = log.lanes.map(({ tracks }) => ratios(tracks[0].totals.at(-1)).tokensPerPass);
+  assert.deepEqual([gain, base], [ours, theirs]);
+  assert.ok(Math.abs(gain / base / cost - speedup(log, Infinity, 1)) < 1e-12);
 });
 
 test('a batch is slower for each of its sequences, and says what they make together', () => {
@@ -191,8 +209,8 @@ test('a lane that never guesses needs no excuse', () => {
 
 test('the baseline says that the pass over the prompt counts, where it does', () => {
   const plain = (rest) => tellWhy(why(race([PLAIN], [0, { ...step([5]), ...rest }]), 1, 0));
-  assert.match(plain({ forwards: 2 }), /the pass over the prompt gave none and counts too/);
-  assert.match(plain({ forwards: 4 }), /the 3 passes over the prompt/);
+  assert.match(plain({ forwards: 2 }), /the one over the prompt none: 1 from 2 passes/);
+  assert.match(plain({ forwards: 4 }), /the 3 over the prompt none: 1 from 4 passes/);
   assert.doesNotMatch(plain({}), /prompt/);
 });
 
@@ -201,4 +219,13 @@ test('lanes of one method are told apart by what differs', () => {
   const k = (n) => lane({ settings: { k: n, max_ngram: 3 } });
   assert.deepEqual(titles(PLAIN, k(4), k(8)), ['Autoregressive', 'Draft model · k 4', 'Draft model · k 8']);
   assert.deepEqual(titles(k(4), k(4)), ['Draft model · 1', 'Draft model · 2']);
+});
+
+test('settings are told in words, and those that are switched off are not', () => {
+  assert.equal(settingsTold({ k: 4, confidence: 0, batch: 1 }), '4 guesses a step (k)');
+  assert.match(settingsTold({ k: 4, confidence: 0.3, batch: 2 }), /below 0\.3 \(confidence\) · 2 sequences in a pass$/);
+  const medusa = { tree: 'auto', posterior_threshold: 0.09, posterior_alpha: 0.3 };
+  assert.equal(settingsTold({ ...medusa, acceptance: 'exact' }), 'tree of guesses: auto');
+  assert.match(settingsTold({ acceptance: 'typical', ...medusa }), /^typical acceptance · .* · keeps above 0\.09 · alpha 0\.3$/);
+  assert.equal(settingsTold({ server: 'vLLM', model: 'm' }), 'server vLLM · model m');
 });
