@@ -31,7 +31,7 @@ class TargetView:
         self.position = len(ids)  # a session's ids grow once the verdict is in; this view stays where it was
         self.penalised = sampling.repetition_penalty != 1
         most = logits.max(-1)
-        if not torch.isfinite(most.values).all():
+        if not all(map(math.isfinite, most.values.tolist())):
             raise UserError(
                 "The target's logits are not finite numbers (NaN or infinity). Load the model in float32, "
                 "or choose another model."

@@ -122,21 +122,22 @@ class Executor:
         rows, width = self.cache.rows, max(len(one.ids) for one in passes.values())
         lengths = [past.get(row, length) for row, length in enumerate(self.cache.lengths)]
         end = max(lengths) + width
-        places = torch.zeros(2, rows, width, dtype=torch.long)
+        ids, positions = [[0] * width for _ in lengths], [[0] * width for _ in lengths]
         mask = torch.zeros(rows, width, end, dtype=torch.bool)
         for row, length in enumerate(lengths):
             one = passes.get(row)
             used = len(one.ids) if one else 0
             if one:
-                places[:, row, :used] = torch.tensor([one.ids, list(one.positions)])
+                ids[row][:used], positions[row][:used] = one.ids, one.positions
                 mask[row, :used, :length] = True
                 mask[row, :used, length : length + used] = one.visible
             if used < width:  # a row that sees nothing would be NaN: padding sees itself
                 mask[row, used:, length + used : length + width].fill_diagonal_(True)
-        slots = torch.tensor(lengths).unsqueeze(1) + torch.arange(width)
-        self.cache.begin(slots, end)
-        ids, positions = places.to(model.device)
-        hidden = model.forward(ids, positions, mask.to(model.device), self.cache, layers)
+        slots = [[*range(length, length + width)] for length in lengths]
+        places = torch.tensor([ids, positions, slots])
+        self.cache.begin(places[2], end)
+        read, at = places[:2].to(model.device)
+        hidden = model.forward(read, at, mask.to(model.device), self.cache, layers)
         return {
             row: Rows(model, {layer: states[row, : len(one.ids)] for layer, states in hidden.items()})
             for row, one in passes.items()
