@@ -66,7 +66,7 @@ def test_after_a_rejection_the_residual_is_shown_as_it_was_drawn_from(open_page,
     visited = step.detail[-1]
     assert len(shown) == len(visited.p)
     heads = page.eval_on_selector_all(".law-table thead th", "all => all.map((one) => one.textContent)")
-    assert heads == ["token", "target p", "draft q", "drawn anew from"]
+    assert heads == ["token", "target p", "draft q", "drawn anew from, scaled to 1"]
     p, q, residual = dict(visited.p), dict(visited.q), dict(visited.residual)
     in_order = sorted(p, key=lambda token: -p[token])
     for token, (_, *values) in zip(in_order, shown, strict=True):

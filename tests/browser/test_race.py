@@ -73,7 +73,7 @@ def test_speed_place_and_reason_are_those_of_the_trace(open_page):
     assert said(page, 2, "times") == f"{ratio:.2f}×"
     assert ratio > 1
     assert said(page, 2, "place-note") == "faster · 1st"
-    assert said(page, 1, "why").startswith("Each pass gave one token, but the one over the prompt none: ")
+    assert said(page, 1, "why").startswith("One token a pass, but none from the pass that read the prompt: ")
     shown = page.inner_text(".lane-2 .figures div:nth-child(2) dd")
     assert said(page, 2, "why").startswith(f"Faster: {shown} tokens a pass instead of ")
     size = page.eval_on_selector(".lane-2 .times", "one => parseFloat(getComputedStyle(one).fontSize)")

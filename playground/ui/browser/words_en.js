@@ -101,8 +101,8 @@ export const EN = {
   'told.tie': 'A near-tie: rounding decided.',
   'told.bug': 'More than rounding explains: a bug. Please report it.',
   'why.plain': 'One token from every pass of the target.',
-  'why.readFirst': 'Each pass gave one token, but the {n} over the prompt none: {tokens} from {passes} passes.',
-  'why.readFirst.one': 'Each pass gave one token, but the one over the prompt none: {tokens} from {passes} passes.',
+  'why.readFirst': 'One token a pass, but none from the {n} passes that read the prompt: {tokens} tokens from {passes} passes.',
+  'why.readFirst.one': 'One token a pass, but none from the pass that read the prompt: {tokens} tokens from {passes} passes.',
   'why.balance': '{gain} tokens a pass instead of {base}; a pass with its guessing takes {cost}× as long.',
   'why.wins': 'Faster: {balance}',
   'why.few': 'Slower: few guesses were right ({accepted} of {proposed}). {balance}',
@@ -116,7 +116,7 @@ export const EN = {
     'Slower for this one sequence: its passes serve {sequences} of them. Together they make {together} tokens / s.',
   'one.title': 'What was guessed, and what the target made of it',
   'one.intro':
-    'A cheap drafter guesses the next tokens. The target, the model whose text we want, checks all of them in one pass and keeps them up to the first that is wrong.',
+    'A cheap drafter guesses the next tokens. The target, the model whose text we want, checks all of them in one pass and keeps them up to the first that it turns down.',
   'one.introPlain': 'Nothing was guessed here: one pass of the target, one token.',
   'one.rejected':
     'A rejected token is a guess that the target did not go along with. It never enters the text, and what was guessed behind it goes with it.',
@@ -149,7 +149,7 @@ export const EN = {
   'one.cacheTold.one':
     'The pass read {rows} rows. That of the accepted guess stays, {gone} are discarded: {before} rows before, {after} after.',
   'one.cacheNone':
-    'The pass read {rows} rows; no guess was right, {gone} are discarded: {before} rows before, {after} after.',
+    'The pass read {rows} rows; no guess was kept, {gone} are discarded: {before} rows before, {after} after.',
   'one.cachePlain':
     'The pass read {rows} rows and nothing was guessed, {gone} are discarded: {before} rows before, {after} after.',
   'one.veiled': 'Still hidden. What will the target say?',
@@ -163,7 +163,7 @@ export const EN = {
   'fate.unknown': 'not told',
   'law.p': 'target p',
   'law.q': 'draft q',
-  'law.residual': 'drawn anew from',
+  'law.residual': 'drawn anew from, scaled to 1',
   'test.plain': 'Nothing was guessed. The target’s own token, from these probabilities:',
   'test.bonus':
     'All guesses before were right, so the target’s own token comes free: the same pass told these probabilities.',
@@ -187,7 +187,7 @@ export const EN = {
   'test.guesses.one': 'The one guess:',
   'test.cut': 'The run ended here.',
   'test.residual':
-    'After a rejection the target draws anew, only from what it wants more than the draft offered: max(0, p − q), set off in the bars.',
+    'After a rejection the target draws anew, only from what it wants more than the draft offered: max(0, p − q), hatched in the bars, scaled so that it adds up to 1.',
   'proof.title': 'Prove it',
   'proof.intro':
     'Does the method really write what the target would? Draw the token that follows the text above 1,000 times: the same models, the same rule, fresh random numbers each time.',
@@ -269,7 +269,7 @@ export const EN = {
   laneLabel: 'Lane {n}: {title}',
   stripLabel: '{title}: step {n} of {total}, {accepted} of {proposed} proposals accepted',
   stripKey: 'One column per step: tokens gained.',
-  'stripKey.wasted': 'One column per step: tokens gained; below the line, guesses thrown away.',
+  'stripKey.wasted': 'One column per step: tokens gained; below the line, guesses that were not kept.',
   stripTip:
     'A column per step. Above the line: the tokens that entered the text. Below it: how many proposals were thrown away. Click to see the step.',
   tokenTip: 'step {step} · {status} · token {token}',

@@ -118,7 +118,7 @@ export const PT_BR = {
     'Mais lento para esta única sequência: as passadas servem {sequences} delas. Juntas elas fazem {together} tokens / s.',
   'one.title': 'O que foi chutado e o que o modelo alvo fez com isso',
   'one.intro':
-    'Um rascunhador barato chuta os próximos tokens. O alvo, o modelo cujo texto queremos, confere todos em uma passada e os guarda até o primeiro errado.',
+    'Um rascunhador barato chuta os próximos tokens. O alvo, o modelo cujo texto queremos, confere todos em uma passada e os guarda até o primeiro que recusa.',
   'one.introPlain': 'Nada foi chutado aqui: uma passada do modelo alvo, um token.',
   'one.rejected':
     'Um token rejeitado é um palpite com o qual o modelo alvo não concordou. Ele nunca entra no texto, e o que foi chutado depois dele vai junto.',
@@ -152,7 +152,7 @@ export const PT_BR = {
   'one.cacheTold.one':
     'A passada leu {rows} linhas. A do palpite aceito fica, {gone} são descartadas: {before} linhas antes, {after} depois.',
   'one.cacheNone':
-    'A passada leu {rows} linhas; nenhum palpite estava certo, {gone} são descartadas: {before} linhas antes, {after} depois.',
+    'A passada leu {rows} linhas; nenhum palpite ficou, {gone} são descartadas: {before} linhas antes, {after} depois.',
   'one.cachePlain':
     'A passada leu {rows} linhas e nada foi chutado, {gone} são descartadas: {before} linhas antes, {after} depois.',
   'one.veiled': 'Ainda escondido. O que dirá o modelo alvo?',
@@ -166,7 +166,7 @@ export const PT_BR = {
   'fate.unknown': 'não informado',
   'law.p': 'p do alvo',
   'law.q': 'q do rascunho',
-  'law.residual': 'novo sorteio sobre',
+  'law.residual': 'novo sorteio sobre (soma 1)',
   'test.plain': 'Nada foi chutado. O token do próprio alvo, destas probabilidades:',
   'test.bonus':
     'Todos os palpites anteriores estavam certos, então o token do próprio alvo vem de graça: a mesma passada informou estas probabilidades.',
@@ -189,7 +189,7 @@ export const PT_BR = {
   'test.guesses.one': 'O único palpite:',
   'test.cut': 'A execução terminou aqui.',
   'test.residual':
-    'Depois de uma rejeição o alvo sorteia de novo, só do que ele quer mais do que o rascunho ofereceu: max(0, p − q), destacado nas barras.',
+    'Depois de uma rejeição o alvo sorteia de novo, só do que ele quer mais do que o rascunho ofereceu: max(0, p − q), hachurado nas barras e reescalado para somar 1.',
   'proof.title': 'Prove',
   'proof.intro':
     'O método escreve mesmo o que o alvo escreveria? Sorteie 1.000 vezes o token que segue o texto acima: os mesmos modelos, a mesma regra, números aleatórios novos a cada vez.',
@@ -271,7 +271,7 @@ export const PT_BR = {
   laneLabel: 'Raia {n}: {title}',
   stripLabel: '{title}: passo {n} de {total}, {accepted} de {proposed} propostas aceitas',
   stripKey: 'Uma coluna por passo: tokens ganhos.',
-  'stripKey.wasted': 'Uma coluna por passo: tokens ganhos; abaixo da linha, palpites jogados fora.',
+  'stripKey.wasted': 'Uma coluna por passo: tokens ganhos; abaixo da linha, palpites que não ficaram.',
   stripTip:
     'Uma coluna por passo. Acima da linha: os tokens que entraram no texto. Abaixo: quantas propostas foram jogadas fora. Clique para ver o passo.',
   tokenTip: 'passo {step} · {status} · token {token}',
