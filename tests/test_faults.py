@@ -18,6 +18,7 @@ from playground.decoding.trace import Step, Trace, read_trace
 from playground.errors import UserError
 from playground.methods import METHODS
 from playground.models.medusa_heads import MedusaHeads, save_heads
+from playground.models.medusa_trees import OwnTree
 from playground.models.store import ModelStore
 from playground.run import LaneSpec, RunSpec, open_run
 from tests.models.checkpoints import SHAPE, save_checkpoint
@@ -38,7 +39,7 @@ class World:
             tokenizer.eos_token = None
         save_checkpoint(folder / "target", tokenizer, initializer_range=0.3)
         save_checkpoint(folder / "draft", tokenizer, initializer_range=0.3, num_hidden_layers=1)
-        save_heads(MedusaHeads(32, 3), folder / "heads", "target", [[0], [1], [0, 0]])
+        save_heads(MedusaHeads(32, 3), folder / "heads", "target", OwnTree([[0], [1], [0, 0]]))
 
     def spec(self, method: str, **rest: object) -> RunSpec:
         names = {name: str(self.folder / name) for name in ("target", "draft", "heads")}

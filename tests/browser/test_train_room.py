@@ -24,7 +24,7 @@ pytestmark = pytest.mark.browser
 
 TRAINED = Made(
     Path(),
-    FoundTree([(0,), (0, 0), (1,)], 1.9),
+    FoundTree([(0,), (0, 0), (1,)], 1.9, [(0,), (0, 0), (1,)]),
     {"greedy": [[0.5, 0.1, *[0.0] * 8]] * 2},
     None,
     Trial(8, 384, 2.0, 1.75, 1.2),
@@ -50,7 +50,7 @@ def address(tmp_path_factory, going_on) -> Iterator[str]:
             if step == 20:
                 going_on.wait(60)
         yield Judging()
-        save_heads(MedusaHeads(256, 2), out, "built-in-target", TRAINED.tree.paths)
+        save_heads(MedusaHeads(256, 2), out, "built-in-target", TRAINED.tree.own)
         yield TRAINED
 
     with pytest.MonkeyPatch.context() as patch:

@@ -17,6 +17,7 @@ from playground.errors import UserError
 from playground.models import placement, store
 from playground.models.loading import load_model, spread_map
 from playground.models.medusa_heads import MedusaHeads, save_heads
+from playground.models.medusa_trees import OwnTree
 from playground.models.placement import Placement
 from playground.models.sources import Folder
 from playground.models.store import ModelStore
@@ -309,7 +310,7 @@ class TestEviction:
 class TestHeads:
     @pytest.fixture
     def heads(self, tmp_path, bpe):
-        save_heads(MedusaHeads(32, 3), tmp_path / "heads", "base", [[0], [0, 1]])
+        save_heads(MedusaHeads(32, 3), tmp_path / "heads", "base", OwnTree([[0], [0, 1]]))
         return Folder(tmp_path / "heads")
 
     def test_on_the_base_model(self, saved, heads):
@@ -320,7 +321,7 @@ class TestHeads:
             assert logits.shape == (3, 4, base.target.vocab_size)
             assert torch.equal(logits[2], base.target.logits(hidden))  # untrained heads change nothing
             assert leased.num_heads == 3
-            assert leased.loaded.tree == [[0], [0, 1]]
+            assert leased.loaded.tree == OwnTree([[0], [0, 1]])
         assert [(r.name, r.kind) for r in models.resident()] == [("model", "model"), ("heads", "heads")]
 
     def test_heads_of_another_model(self, saved, tmp_path):

@@ -112,7 +112,7 @@ const breath = () =>
   });
 
 function place(name, kind) {
-  const chart = h('div', { class: 'chart', 'data-part': name, role: 'img' });
+  const chart = h('div', { class: 'chart', 'data-part': name, role: 'img', 'aria-label': word(`view.title.${name}`) });
   const said = h('figcaption', { 'aria-hidden': 'true' });
   return {
     chart,
