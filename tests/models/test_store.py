@@ -321,7 +321,7 @@ class TestHeads:
             assert logits.shape == (3, 4, base.target.vocab_size)
             assert torch.equal(logits[2], base.target.logits(hidden))  # untrained heads change nothing
             assert leased.num_heads == 3
-            assert leased.loaded.tree == OwnTree([[0], [0, 1]])
+            assert leased.loaded.own_tree.best() == [[0], [0, 1]]
         assert [(r.name, r.kind) for r in models.resident()] == [("model", "model"), ("heads", "heads")]
 
     def test_heads_of_another_model(self, saved, tmp_path):
