@@ -28,16 +28,8 @@ from playground.settings import parse_pairs
 
 BASELINE = "autoregressive"
 PLAIN = "transformers generate"
-LATER = (
-    "rounds",
-    "until",
-    "minutes",
-    "lanes",
-    "reference",
-    "loops",
-    "hopeless",
-    "curve",
-)  # may change while a benchmark goes on
+# What may change while a benchmark goes on.
+LATER = ("rounds", "until", "minutes", "lanes", "reference", "loops", "hopeless", "curve")
 ASSISTED = "transformers assisted"
 FEWEST_ROUNDS = 5  # that an interval is believed of
 LOOKUP = "transformers prompt lookup"

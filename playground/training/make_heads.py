@@ -150,7 +150,7 @@ def write_card(made: Made, base: str, story: str) -> None:
         f"| head | text | top 1 | top 3 | top 5 | top 10 |\n|---|---|---|---|---|---|\n{rows}\n\n"
         f"Shares of held-out positions, each head divided by the positions it has. Tree: {len(made.tree.paths)} nodes, "
         f"found by counting which of its paths were right there: {made.tree.tokens_per_pass:.2f} tokens a pass. The "
-        f"file holds {len(made.tree.grown)}, best first: the first n are the best tree of n nodes.\n\n"
+        f"file holds {len(made.tree.own.paths)}, best first: the first n are the best tree of n nodes.\n\n"
         f"In use: {made.trial}.\n",
         encoding="utf-8",
     )

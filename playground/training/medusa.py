@@ -103,9 +103,10 @@ def learn(
         return decayed_loss(logits, labels, plan.head_decay), logits
 
     def loss(positions: Positions) -> Tensor:
-        few = plan.candidates is not None and plan.candidates + positions.labels.numel() < len(weight)
-        among = draw_candidates(positions.labels, len(weight), plan.candidates or 0) if few else None
-        return losses(positions, among)[0]
+        size = plan.candidates
+        if size is None or size + positions.labels.numel() >= len(weight):
+            return losses(positions)[0]
+        return losses(positions, draw_candidates(positions.labels, len(weight), size))[0]
 
     batches = _Shuffled(seen, size, device)
     judged = held_out.greedy if held_out.greedy.any() else ~held_out.greedy
@@ -162,9 +163,9 @@ class Candidates:
 
 
 def draw_candidates(labels: Tensor, vocab_size: int, size: int) -> Candidates:
-    """The labels' own tokens and `size` others, each of which stands for as many as it was drawn from.
+    """The labels' own tokens and `size` of the others, of which there are more; each stands for its share of them.
 
-    With that many added to its logit as a logarithm, the sum under the softmax is right in expectation (importance
+    With the logarithm of that share added to its logit, the sum under the softmax is right in expectation (importance
     sampling of the normaliser: Bengio and Senecal 2008, "Adaptive Importance Sampling to Accelerate Training of a
     Neural Probabilistic Language Model", section II, with a uniform proposal).
     """
@@ -175,7 +176,7 @@ def draw_candidates(labels: Tensor, vocab_size: int, size: int) -> Candidates:
     rest = others.nonzero().squeeze(1)
     drawn = rest[torch.randperm(len(rest))[:size].to(rest.device)]
     bias = torch.zeros(len(own) + len(drawn), device=labels.device)
-    bias[len(own) :] = math.log(len(rest) / max(1, len(drawn)))
+    bias[len(own) :] = math.log(len(rest) / size)
     relabelled = torch.full_like(labels, NO_LABEL)
     relabelled[known] = places
     return Candidates(torch.cat([own, drawn]), bias, relabelled)

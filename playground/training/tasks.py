@@ -1,4 +1,4 @@
-"""What a user might ask of a chat model: tasks over public-domain books, Python source and made-up numbers.
+"""What a user might ask of a chat model: tasks about passages of books, Python source, numbers and subjects.
 
 Heads and drafts learn from a model's answers, so the questions should be of all the kinds that it will be asked.
 `assets/tasks.json` has the forms of the questions and the subjects that are put into them.
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -26,7 +27,8 @@ WORDS = (50, 160)  # of a passage
 LINES = (4, 30)  # of a function
 MOST_CHARACTERS = 1500
 
-Form = Callable[[Generator], str]
+Form: TypeAlias = Callable[[Generator], str]
+Values: TypeAlias = Callable[[Generator], dict[str, str]]
 
 
 def task_prompts(tokenizer: PreTrainedTokenizerBase, books: Path | None, count: int) -> Prompts:
@@ -55,22 +57,21 @@ def task_prompts(tokenizer: PreTrainedTokenizerBase, books: Path | None, count: 
 
 
 def _forms(books: Sequence[str], sources: Sequence[str]) -> Iterator[Form]:
-    """A way of making a task for each kind."""
-    kinds: dict[str, dict[str, list[str]]] = json.loads(TASKS.read_text(encoding="utf-8"))
+    """A way of making a task for each kind: its forms, filled with one of its subjects or with what it is about."""
     functions = [found for source in sources for found in _functions(source)]
-    for name, kind in kinds.items():
-        if "{passage}" in kind["forms"][0]:
-            if books:
-                yield _filled(kind["forms"], lambda rng: {"passage": _passage(books, rng)})
-        elif "{code}" in kind["forms"][0]:
-            yield _filled(kind["forms"], lambda rng: {"code": _one_of(functions, rng)})
-        elif name == "numbers":
-            yield _filled(kind["forms"], _numbers)
-        else:
+    about: dict[str, Values] = {"numbers": _numbers}
+    if books:
+        about["passage"] = lambda rng: {"passage": _passage(books, rng)}
+    if functions:
+        about["code"] = lambda rng: {"code": _one_of(functions, rng)}
+    for kind in json.loads(TASKS.read_text(encoding="utf-8")).values():
+        if "subjects" in kind:
             yield _filled(kind["forms"], _subject(kind["subjects"]))
+        elif kind["about"] in about:
+            yield _filled(kind["forms"], about[kind["about"]])
 
 
-def _filled(forms: Sequence[str], values: Callable[[Generator], dict[str, str]]) -> Form:
+def _filled(forms: Sequence[str], values: Values) -> Form:
     def task(rng: Generator) -> str:
         return _one_of(forms, rng).format_map(values(rng))
 
@@ -81,7 +82,7 @@ def _one_of(texts: Sequence[str], rng: Generator) -> str:
     return texts[int(rng.integers(len(texts)))]
 
 
-def _subject(subjects: Sequence[str]) -> Callable[[Generator], dict[str, str]]:
+def _subject(subjects: Sequence[str]) -> Values:
     return lambda rng: {"subject": _one_of(subjects, rng)}
 
 

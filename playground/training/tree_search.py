@@ -22,24 +22,24 @@ Chances = Callable[[Path], Sequence[float]]
 """For a path of ranks: the chance, by rank, that it is right with one more guess of the next head at its end."""
 
 
-MOST_GROWN = 64  # nodes that are looked for, so that other numbers of nodes may be asked for later
+MOST_GROWN = 64  # nodes that are looked for, whatever the tree's own number
 
 
 @dataclass(frozen=True)
 class FoundTree:
-    """A tree as rank paths in the order they were added, and the tokens a pass with it emits on average.
+    """A tree as it goes with the heads, and the tokens that a pass with it emits on average.
 
-    `grown` are the tree's nodes and those that follow, as long as they are worth anything, in the same order.
+    `own` has the tree's nodes first, in the order they were added, then those that follow as long as they are worth
+    anything, so that other numbers of nodes may be asked for later.
     """
 
-    paths: list[Path]
+    own: OwnTree
     tokens_per_pass: float
-    grown: list[Path]
 
     @property
-    def own(self) -> OwnTree:
-        """The tree as it goes with the heads."""
-        return OwnTree([list(path) for path in self.grown], len(self.paths))
+    def paths(self) -> list[Path]:
+        """The tree's own nodes."""
+        return [tuple(path) for path in self.own.best()]
 
 
 def by_accuracy(accuracy: Accuracy) -> Chances:
@@ -110,5 +110,5 @@ def fastest_tree(chances: Chances, seconds: Callable[[int], float], most_nodes: 
 def _first(found: Sequence[tuple[Path, float]], nodes: int) -> FoundTree:
     """The tree of the first `nodes` of the nodes and values that were found."""
     tokens = 1.0 + sum(value for _, value in found[:nodes])
-    grown = [path for at, (path, value) in enumerate(found) if at < nodes or value > 0]
-    return FoundTree(grown[:nodes], tokens, grown)
+    grown = [list(path) for at, (path, value) in enumerate(found) if at < nodes or value > 0]
+    return FoundTree(OwnTree(grown, min(nodes, len(grown))), tokens)

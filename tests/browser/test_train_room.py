@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from playground.models.medusa_heads import MedusaHeads, save_heads
+from playground.models.medusa_trees import OwnTree
 from playground.models.store import ModelStore
 from playground.training import workshop as workshop_module
 from playground.training.gathering import Judging, Learned, Wrote
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.browser
 
 TRAINED = Made(
     Path(),
-    FoundTree([(0,), (0, 0), (1,)], 1.9, [(0,), (0, 0), (1,)]),
+    FoundTree(OwnTree([[0], [0, 0], [1]], 3), 1.9),
     {"greedy": [[0.5, 0.1, *[0.0] * 8]] * 2},
     None,
     Trial(8, 384, 2.0, 1.75, 1.2),

@@ -67,7 +67,7 @@ def test_the_folder_loads_and_its_card_tells(finished: Made) -> None:
     assert loaded.tree is not None
     assert loaded.tree.best() == [list(path) for path in finished.tree.paths]
     assert len(finished.tree.paths) == 12
-    assert len(finished.tree.grown) > 12
+    assert len(finished.tree.own.paths) > 12
     tables = json.loads((finished.folder / "medusa_accuracy.json").read_text())
     assert [len(table) for table in tables.values()] == [3, 3]
     card = (finished.folder / "README.md").read_text()

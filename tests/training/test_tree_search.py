@@ -103,13 +103,12 @@ def test_the_nodes_that_follow_are_kept_as_long_as_they_are_worth_anything() -> 
     worthy = [path for path, value in nodes_by_value(chances) if value > 0]
     assert len(worthy) == 6
     for found in (search_tree(chances, 2), fastest_tree(chances, float)):
-        assert found.grown == worthy
         assert found.paths == worthy[: len(found.paths)]
         assert found.own == OwnTree([list(path) for path in worthy], len(found.paths))
-    assert len(search_tree(chances, 8).grown) == len(search_tree(chances, 8).paths) == 8, "those asked for are kept"
+    assert len(search_tree(chances, 8).own.paths) == len(search_tree(chances, 8).paths) == 8, "those asked for are kept"
     wide = by_accuracy([[0.01] * 50, [0.1] * 50])
-    assert len(search_tree(wide, 3).grown) == 64
-    assert len(search_tree(wide, 70).grown) == 70
+    assert len(search_tree(wide, 3).own.paths) == 64
+    assert len(search_tree(wide, 70).own.paths) == 70
 
 
 def test_the_fastest_tree_weighs_tokens_against_time() -> None:
