@@ -50,6 +50,7 @@ class Form:
     models: ModelControls
     run: gr.Button
     stop: gr.Button
+    queue: gr.HTML
     open: gr.UploadButton
     save: gr.Button
     export: gr.Button
@@ -86,6 +87,7 @@ def make_form(catalog: Catalog, allow_local: bool = True) -> Form:
     tuned = tuned_settings()
     kinds = with_defaults((lane_kinds() if allow_local else METHODS).values(), tuned)
     own = {kind.id: kind.check({}) for kind in kinds}
+    queue = gr.HTML(elem_id="queue")  # Gradio writes the place of a run that waits on it
     lanes = make_lane_editor([lane | {"settings": own[lane["method"]]} for lane in first["lane"]], kinds)
     if tuned is not None:
         gr.HTML(tuned_note(tuned), elem_id="tuned")
@@ -114,7 +116,7 @@ def make_form(catalog: Catalog, allow_local: bool = True) -> Form:
     )
 
     fields = [prompt, lanes, *models.named, length, temperature, seed, top_k, top_p, min_p, penalty, chat, system, ends]
-    return Form(fields, models, run, halt, opened, save, export, copy, link)
+    return Form(fields, models, run, halt, queue, opened, save, export, copy, link)
 
 
 def run_spec(

@@ -52,6 +52,9 @@ FIRST_TRACE = trace_path("first")
 RUNS_AT_ONCE = 2  # of all visitors; the others wait in the order in which they came
 THREADS = 200  # visitors who watch a job hold one each, and runs must find one
 
+# JavaScript of the listener that starts a run: until its turn comes the stage says that it was asked for.
+ASK = "(...form) => (window.dispatchEvent(new CustomEvent('stage', { detail: 'ask' })), form)"
+
 # JavaScript of a listener that makes a query the whole address, and copies it where the browser allows that.
 COPY = """(query) => {
     const link = query.startsWith('?') ? location.origin + location.pathname + query : query;
@@ -205,7 +208,14 @@ def build_page(
         make_advise_room(measuring, catalog, form, allow_local)
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         running = form.run.click(
-            start, form.fields, stage, concurrency_limit=RUNS_AT_ONCE, concurrency_id="runs", **quiet
+            start,
+            form.fields,
+            stage,
+            concurrency_limit=RUNS_AT_ONCE,
+            concurrency_id="runs",
+            js=ASK,
+            show_progress_on=form.queue,
+            api_visibility="private",
         )
         models = form.models
         fetching = models.fetch.click(fetch_named, models.named, stage, **quiet)

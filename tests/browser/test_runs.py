@@ -55,6 +55,32 @@ def test_stop_ends_the_run_and_no_step_comes_after(open_page, engine):
     page.wait_for_function("at => document.querySelector('.stage').view().head < at", arg=shown)
 
 
+def test_who_has_to_wait_sees_the_place_in_the_queue_and_may_leave_it(open_page, engine):
+    engine.trace.order *= 400
+    engine.pause = 0.05
+    *computing, first, last = [open_page(query=f"lang={'pt-BR' if at else 'en'}") for at in range(4)]
+    for page in computing:
+        page.click("#run")
+        page.wait_for_function(LIVE)
+    first.click("#run")
+    first.wait_for_selector("#queue .progress-text:has-text('fila: 1/1 |')")
+    last.click("#run")
+    last.wait_for_selector("#queue .progress-text:has-text('fila: 2/2 |')")
+    assert not last.evaluate(LIVE)
+    first.click("#stop")
+    first.wait_for_selector("#queue", state="hidden")
+    computing[0].click("#stop")
+    last.wait_for_function(LIVE)
+    last.wait_for_selector("#queue", state="hidden")
+    for page in (computing[1], last):
+        page.click("#stop")
+        page.wait_for_function(f"{ENDED} === 'stopped'")
+    first.wait_for_timeout(500)  # what Gradio says of a run that was stopped comes after it
+    assert not first.evaluate(LIVE), "who left the queue has no run"
+    for page in (*computing, first, last):
+        page.wait_for_selector(".notice", state="hidden")
+
+
 def test_closing_the_tab_ends_the_run(open_page, engine):
     engine.trace.order *= 40
     engine.pause = 0.03

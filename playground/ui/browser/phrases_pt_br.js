@@ -82,6 +82,7 @@ export const PHRASES_PT_BR = {
   'There is no run yet. Press Run, or open a trace.': 'Ainda não há execução. Clique em Executar ou abra um registro.',
 
   // Avisos.
+  'queue: {place}/{n} |': 'fila: {place}/{n} |',
   'Getting the models ready …': 'Preparando os modelos …',
   'Looking for the models …': 'Procurando os modelos …',
   'On this machine: {names}.': 'Nesta máquina: {names}.',

@@ -79,6 +79,7 @@ export const PHRASES_ZH_CN = {
   'There is no run yet. Press Run, or open a trace.': '还没有运行。请按“运行”，或打开一份记录。',
 
   // 通知。
+  'queue: {place}/{n} |': '排队：{place}/{n} |',
   'Getting the models ready …': '正在准备模型 …',
   'Looking for the models …': '正在查找模型 …',
   'On this machine: {names}.': '已在本机：{names}。',

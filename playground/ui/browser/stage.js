@@ -5,6 +5,7 @@ import { savePage, saveTrace } from './files.js';
 import { makeFocus } from './focus.js';
 import { DASHES } from './frame.js';
 import { Gate } from './gate.js';
+import { KEPT, keep, kept } from './kept.js';
 import { makeLanes } from './lanes.js';
 import { emptyLog, receive, stop, trackOf } from './log.js';
 import { makeOneStep } from './one_step.js';
@@ -25,6 +26,7 @@ export function mount(element, props, watch, server) {
   const state = { log: emptyLog(), play: atEnd, speed: 2, chosen: null, predict: false, loop: false, veiled: false };
   let votes = NO_VOTES;
   let own = null; // the visitor's own run, while a lesson has the stage
+  const ran = () => (own ?? state).log;
   const gate = new Gate((picture) => views.drawFigures(plotly, picture));
   let plotly = null;
   let colours = palette(stage);
@@ -64,7 +66,7 @@ export function mount(element, props, watch, server) {
     // The space bar belongs to the playhead now; on a focused button it would start another run.
     if (document.activeElement?.id === 'run') stage.focus({ preventScroll: true });
     const calm = window.matchMedia('(prefers-reduced-motion: reduce)').matches;
-    move(state.log.live || calm ? atEnd : atStart);
+    move(state.log.live || state.log.run === KEPT || calm ? atEnd : atStart);
   }
 
   // What the run's header says: the cards of its lanes, and the prompt.
@@ -217,7 +219,7 @@ export function mount(element, props, watch, server) {
     drawTransport(now);
     views.drawTabs(now);
     tip.hide();
-    document.body.classList.toggle('running', isLive(now.log) || now.log.notice?.kind === 'progress');
+    document.body.classList.toggle('running', isUnderWay(now.log));
     // Plotly cannot draw into what is hidden; coming back into the room draws.
     if (plotly && now.log.run !== null && !oneStep) gate[moving ? 'offer' : 'settle'](now);
   }
@@ -244,11 +246,14 @@ export function mount(element, props, watch, server) {
     save: () => state.log.order.length && saveTrace(state.log),
     export: async () => state.log.order.length && savePage(state.log, await server.player()),
     stop: () => {
-      stop(state.log);
+      stop(ran());
       changed();
     },
     leave,
+    ask: () => take({ notice: { kind: 'progress', text: word('asked') } }),
+    // Gradio tells of a run that was stopped as of one that failed.
     fail: () => {
+      if (!isUnderWay(ran())) return;
       take({ notice: { kind: 'error', text: word('broke') } });
       commands.stop();
     },
@@ -262,10 +267,15 @@ export function mount(element, props, watch, server) {
   new MutationObserver(recolour).observe(document.body, { attributes: true, attributeFilter: ['class', 'data-room'] });
   new ResizeObserver(changed).observe(stage);
   stage.view = view; // for tests and the console
-  if (props.value) take(JSON.parse(props.value));
+  const last = props.plotly ? kept() : null; // a file that stands alone has its own run
+  if (last ?? props.value) take(last ?? JSON.parse(props.value));
   else changed();
+  window.addEventListener('pagehide', () => keep(ran()));
   requestAnimationFrame(() => setTimeout(loadPlotly));
 }
+
+// Whether the visitor waits for something: a run's steps, or what was asked for before there were any.
+const isUnderWay = (log) => isLive(log) || log.notice?.kind === 'progress';
 
 // `make`, which remembers its last answer and gives it again for the same arguments.
 function lately(make) {

@@ -53,7 +53,9 @@ export const EN = {
   done: 'finished',
   stopped: 'stopped',
   failed: 'failed',
+  asked: 'Asked for a run …',
   broke: 'The server broke off the run. Its own log says why.',
+  restored: 'The page was loaded anew. This is the last run that you made here.',
   lost: '{n} updates from the server were lost; the numbers are incomplete.',
 
   tokensPerSecond: 'tokens / s',

@@ -55,7 +55,9 @@ export const PT_BR = {
   done: 'concluída',
   stopped: 'interrompida',
   failed: 'falhou',
+  asked: 'Execução pedida …',
   broke: 'O servidor interrompeu a execução. O registro dele diz por quê.',
+  restored: 'A página foi carregada de novo. Esta é a última execução que você fez aqui.',
   lost: '{n} atualizações do servidor se perderam; os números estão incompletos.',
 
   tokensPerSecond: 'tokens / s',

@@ -53,7 +53,9 @@ export const ZH_CN = {
   done: '已完成',
   stopped: '已停止',
   failed: '失败',
+  asked: '已请求运行 …',
   broke: '服务器中断了运行。原因见服务器自己的日志。',
+  restored: '页面已重新载入。这是您在此进行的最后一次运行。',
   lost: '服务器有 {n} 条更新丢失，数字不完整。',
 
   tokensPerSecond: 'token / 秒',
