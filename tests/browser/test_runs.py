@@ -201,3 +201,19 @@ def test_a_lane_can_be_added_up_to_four(open_page):
     assert page.inner_text(".add-lane") == "4 lanes are the most"
     methods = page.eval_on_selector_all(".lane-form select.method", "all => all.map((one) => one.value)")
     assert len(set(methods)) == 4
+
+
+def test_a_browser_that_may_keep_nothing_shows_the_page_all_the_same(chromium, address, engine):
+    refused = "{ get() { throw new DOMException('no', 'SecurityError'); } }"
+    context = chromium.new_context()
+    for place in ("localStorage", "sessionStorage"):
+        context.add_init_script(f"Object.defineProperty(window, '{place}', {refused});")
+    page = context.new_page()
+    page.goto(address)
+    page.click("#run")
+    page.wait_for_function(f"{ENDED} === 'done' && {LIVE}")
+    page.click("[data-part=theme]")
+    page.wait_for_selector("body.dark", state="attached")
+    page.reload()
+    page.wait_for_function("document.querySelector('.stage')?.view?.().log.run")
+    context.close()

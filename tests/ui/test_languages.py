@@ -23,7 +23,7 @@ OTHERS = [language for language in LANGUAGES if language != "en"]
 BLANK = re.compile(r"\{\w+\}")
 # Names: they are the same in every language.
 NAMES = {"vLLM", "SGLang", "transformers", "TGI", "llama.cpp", "float32", "bfloat16", "float16"}
-FROM_JAVASCRIPT = {"true", "false"}  # the value of a setting, as text
+FROM_JAVASCRIPT = {"true", "false", "queue: {}/{} |"}  # the value of a setting, as text; where a run waits, by Gradio
 
 Tables = dict[str, dict[str, dict[str, str]]]
 

@@ -4,6 +4,7 @@
 
 import { h, spell } from './dom.js';
 import { LANGUAGES, change, language } from './languages.js';
+import { recall, retain } from './memory.js';
 
 const WORKSHOPS = ['train', 'measure']; // they work for longer than a GPU is lent
 
@@ -33,10 +34,10 @@ export function mount(element, props) {
   $('language').addEventListener('change', () => change($('language').value));
 
   const forced = new URLSearchParams(window.location.search).get('__theme');
-  const kept = window.localStorage.getItem('theme');
+  const kept = recall('localStorage', 'theme');
   if (!forced && kept) document.body.classList.toggle('dark', kept === 'dark');
   $('theme').addEventListener('click', () => {
-    window.localStorage.setItem('theme', document.body.classList.toggle('dark') ? 'dark' : 'light');
+    retain('localStorage', 'theme', document.body.classList.toggle('dark') ? 'dark' : 'light');
   });
   $('keys').addEventListener('click', () => $('dialog').showModal());
 }

@@ -1,5 +1,7 @@
 // The languages of the page, and which of them this visitor reads.
 
+import { recall, retain } from './memory.js';
+
 export const LANGUAGES = { en: 'English', 'pt-BR': 'Português (Brasil)', 'zh-CN': '简体中文' };
 
 // The first of the wanted languages that there is; `pt` and `pt-PT` get the one Portuguese, and so on.
@@ -16,7 +18,7 @@ export function choose(wanted) {
 // What the address asks for, then what was chosen before, then what the browser prefers. Under Node: English.
 const wanted = () => [
   new URLSearchParams(window.location.search).get('lang'),
-  window.localStorage.getItem('language'),
+  recall('localStorage', 'language'),
   ...window.navigator.languages,
 ];
 
@@ -24,7 +26,7 @@ export const language = choose(globalThis.window?.location ? wanted() : []);
 
 // Keep the choice and show the page anew; the rest of the address stays as it is.
 export function change(id) {
-  window.localStorage.setItem('language', id);
+  retain('localStorage', 'language', id);
   const url = new URL(window.location);
   url.searchParams.set('lang', id);
   window.location.assign(url);

@@ -224,8 +224,7 @@ export const PHRASES_PT_BR = {
     'O rascunho é {ratio} vezes menor; de {least} a {most} vezes é onde rascunhos compensam.',
   'The draft is {ratio} times smaller, which may cost more than it saves; {least} to {most} times is where drafts pay.':
     'O rascunho é só {ratio} vezes menor, o que pode custar mais do que poupa; de {least} a {most} vezes é onde rascunhos compensam.',
-  'That acceptance is assumed: nobody has measured it here.':
-    'Essa aceitação é uma suposição: ninguém a mediu aqui.',
+  'That acceptance is assumed: nobody has measured it here.': 'Essa aceitação é uma suposição: ninguém a mediu aqui.',
   "At an acceptance of {alpha} per token and a draft pass of 1/{ratio} of the target's, k = {k} is best: {speedup} times as fast, if wide passes cost nothing.":
     'Com aceitação de {alpha} por token e uma passada do rascunho que custa 1/{ratio} da do alvo, k = {k} é o melhor: {speedup} vezes a velocidade, se passadas largas não custarem nada.',
   "At an acceptance of {alpha} per token and a draft pass of 1/{ratio} of the target's, no k is faster than not drafting.":

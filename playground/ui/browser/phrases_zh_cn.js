@@ -216,7 +216,8 @@ export const PHRASES_ZH_CN = {
     '若每个 token 的接受率为 {alpha}，草稿模型一次前向的代价为目标模型的 1/{ratio}，则 k = {k} 最好：若宽的前向不额外花时间，速度为 {speedup} 倍。',
   "At an acceptance of {alpha} per token and a draft pass of 1/{ratio} of the target's, no k is faster than not drafting.":
     '若每个 token 的接受率为 {alpha}，草稿模型一次前向的代价为目标模型的 1/{ratio}，则没有哪个 k 比不起草更快。',
-  'Heads for this model exist: nothing to train, no second model to load.': '已有这个模型的头：无需训练，也无需加载第二个模型。',
+  'Heads for this model exist: nothing to train, no second model to load.':
+    '已有这个模型的头：无需训练，也无需加载第二个模型。',
   'Heads train in hours on the frozen model and need no second model: python -m playground train-medusa.':
     '头可在冻结的模型上用几小时训练好，不需要第二个模型：python -m playground train-medusa。',
   'On a CPU a pass over a wide tree is not free: take the tree that is fastest on this machine (train-medusa --nodes auto).':
@@ -228,14 +229,18 @@ export const PHRASES_ZH_CN = {
   'Nothing to train or load.': '无需训练或加载。',
   'W {window}, N 5, G {guesses} is what its authors took for this size on an A100: the larger the model, the less compute is idle.':
     'W {window}、N 5、G {guesses} 是作者在 A100 上对这种规模采用的设置：模型越大，闲置的算力越少。',
-  'Their fit for a 7B chat model gives {tokens} tokens per pass.': '按他们对一个 7B 聊天模型的拟合，每次前向得到 {tokens} 个 token。',
+  'Their fit for a 7B chat model gives {tokens} tokens per pass.':
+    '按他们对一个 7B 聊天模型的拟合，每次前向得到 {tokens} 个 token。',
   'On a CPU its wide passes usually cost more than they bring.': '在 CPU 上，它的宽前向通常得不偿失。',
   '{factor} times as fast as autoregressive ({lane}).': '速度为自回归的 {factor} 倍（{lane}）。',
-  'none, if a small model with the same tokenizer exists; else distil one': '若有使用同一分词器的小模型则无需训练；否则蒸馏一个',
+  'none, if a small model with the same tokenizer exists; else distil one':
+    '若有使用同一分词器的小模型则无需训练；否则蒸馏一个',
   'a second model and its cache': '第二个模型及其缓存',
-  'hours on one GPU: heads on a frozen model, on text that the model wrote itself': '单块 GPU 上数小时：在冻结的模型上，用模型自己写的文本训练头',
+  'hours on one GPU: heads on a frozen model, on text that the model wrote itself':
+    '单块 GPU 上数小时：在冻结的模型上，用模型自己写的文本训练头',
   'heads, and tree passes of up to 64 tokens': '头，以及最多 64 个 token 的树形前向',
   none: '无',
-  'passes of 50 to 120 tokens: needs compute that decoding leaves idle': '50 到 120 个 token 的前向：需要解码时闲置的算力',
+  'passes of 50 to 120 tokens: needs compute that decoding leaves idle':
+    '50 到 120 个 token 的前向：需要解码时闲置的算力',
   nothing: '无',
 };

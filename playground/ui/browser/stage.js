@@ -268,8 +268,9 @@ export function mount(element, props, watch, server) {
   new ResizeObserver(changed).observe(stage);
   stage.view = view; // for tests and the console
   const last = props.plotly ? kept() : null; // a file that stands alone has its own run
-  if (last ?? props.value) take(last ?? JSON.parse(props.value));
-  else changed();
+  const first = last ?? (props.value ? [JSON.parse(props.value)] : []);
+  first.forEach(take);
+  changed();
   window.addEventListener('pagehide', () => keep(ran()));
   requestAnimationFrame(() => setTimeout(loadPlotly));
 }
