@@ -1,4 +1,4 @@
-"""The server goes and comes back while the page is open: the visitor's run stays, even where the page is loaded anew."""
+"""The server goes and comes back while the page is open: the run on it stays, even where the page is loaded anew."""
 
 from __future__ import annotations
 
