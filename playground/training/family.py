@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from playground.decoding.target import TransformersTarget
-from playground.training.corpus import Corpus, Ids, prepare_corpus
+from playground.training.corpus import Corpus, Ids, prepare_corpus, with_more_code
 from playground.training.evaluation import Agreement, agreement, bits_per_byte
 from playground.training.forward import next_token_logits, trunk
 from playground.training.loop import Batches, Schedule, read_log, training
@@ -85,7 +85,7 @@ STANDARD_PLAN = FamilyPlan(
         OwnText(4_000, Writing(64, (0.0, 0.0, 1.0)), Schedule(150, 100, warmup=10, decay_row_tokens=256)),
     ),
     small_target=Member(Shape(layers=4), Schedule(stable=250, decay=110)),
-    unlooping=Schedule(120, 80, warmup=10, peak=1e-3, batch_tokens=2048, decay_row_tokens=256),
+    unlooping=Schedule(320, 120, warmup=10, peak=1e-3, batch_tokens=2048, decay_row_tokens=256),
 )
 
 
@@ -186,7 +186,7 @@ def train_family(
             phases.append(work / f"{name}-unlooping")
             likelihood = torch.compile(objective) if compiled else objective
             both = unlikelihood(model, likelihood)  # writes text, which is nothing to compile
-            _train_member(model, both, plan.unlooping, corpus, phases[-1], compiled=False)
+            _train_member(model, both, plan.unlooping, with_more_code(corpus), phases[-1], compiled=False)
         if target is not None and member.own_text is not None:
             phases.append(work / f"{name}-own-text")
             own = replace(corpus, train=_own_text(target, member.own_text, corpus, books, work / "own-text"))

@@ -15,6 +15,7 @@ from playground.training.corpus import (
     read_books,
     read_standard_library,
     split_held_out,
+    with_more_code,
 )
 from playground.training.tokenizer import train_tokenizer
 
@@ -63,6 +64,17 @@ def test_a_corpus_is_prepared_once(shelf: Path, tmp_path: Path, monkeypatch: pyt
     assert text not in first.tokenizer.decode(first.train, skip_special_tokens=True)
     assert len(first.held_books.head(100).ids) == 100
     assert 0 < first.held_books.head(100).num_bytes < first.held_books.num_bytes
+
+
+def test_more_code_is_code_to_train_on(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = [f"def f{i}(x):\n    return x + {i}\n" for i in range(400)]
+    monkeypatch.setattr(corpus_module, "read_standard_library", lambda: code)
+    corpus = prepare_corpus(shelf, tmp_path / "work", vocab_size=400, max_length=128)
+    more = with_more_code(corpus)
+    assert np.array_equal(more.train[: len(corpus.train)], corpus.train)
+    added = more.tokenizer.decode(more.train[len(corpus.train) :]).split("<|endoftext|>")[:-1]
+    assert added == 3 * split_held_out(code)[0]
+    assert more.held_code is corpus.held_code
 
 
 def test_documents_end_with_the_separator() -> None:
