@@ -92,17 +92,18 @@ def make_form(catalog: Catalog, allow_local: bool = True) -> Form:
     if tuned is not None:
         gr.HTML(tuned_note(tuned), elem_id="tuned")
     models = make_model_controls(catalog)
+    # No bounds: beyond them Gradio breaks the event off and names no field. What reads the form says what is wrong.
     with gr.Row(elem_id="sampling"):
-        length = gr.Number(first["length"], label="Length", precision=0, minimum=1, min_width=0)
-        temperature = gr.Number(first["temperature"], label="Temperature", minimum=0, step=0.1, min_width=0)
+        length = gr.Number(first["length"], label="Length", precision=0, min_width=0)
+        temperature = gr.Number(first["temperature"], label="Temperature", step=0.1, min_width=0)
         seed = gr.Number(first["seed"], label="Seed", precision=0, min_width=0)
     with gr.Accordion("More sampling", open=False, elem_id="more"):
         with gr.Row():
-            top_k = gr.Number(first["top_k"], label="Top-k (0: off)", precision=0, minimum=0, min_width=0)
-            top_p = gr.Number(first["top_p"], label="Top-p", minimum=0, maximum=1, step=0.05, min_width=0)
+            top_k = gr.Number(first["top_k"], label="Top-k (0: off)", precision=0, min_width=0)
+            top_p = gr.Number(first["top_p"], label="Top-p", step=0.05, min_width=0)
         with gr.Row():
-            min_p = gr.Number(first["min_p"], label="Min-p", minimum=0, maximum=1, step=0.05, min_width=0)
-            penalty = gr.Number(first["penalty"], label="Repetition penalty", minimum=0, step=0.05, min_width=0)
+            min_p = gr.Number(first["min_p"], label="Min-p", step=0.05, min_width=0)
+            penalty = gr.Number(first["penalty"], label="Repetition penalty", step=0.05, min_width=0)
         chat = gr.Radio(["auto", "on", "off"], value=first["chat"], label="Chat template")
         system = gr.Textbox("", label="System prompt (with the chat template)", lines=1, max_lines=6, elem_id="system")
         ends = gr.Textbox("", label="Stop strings, one a line", lines=1, max_lines=4)

@@ -11,10 +11,12 @@ import pytest
 from playground.errors import UserError
 from playground.methods import METHODS
 from playground.models.catalog import load_catalog
+from playground.models.store import ModelStore
 from playground.run import LaneSpec, lane_kinds
 from playground.ui.components import describe
 from playground.ui.form import make_form, run_spec
 from playground.ui.model_controls import family_choices
+from playground.ui.page import build_page
 
 LANES = [
     {"method": "autoregressive", "settings": {}},
@@ -143,6 +145,14 @@ def test_families_on_this_machine_come_first_and_say_their_hardware(tmp_path):
 def test_bad_input_is_answered_with_a_sentence(field, value, said):
     with pytest.raises(UserError, match=said):
         run_spec(**FORM | {field: value})
+
+
+def test_no_number_of_the_page_is_refused_before_the_page_is_asked():
+    numbers = [block for block in build_page(ModelStore(limit=0)).blocks.values() if isinstance(block, gr.Number)]
+    assert len(numbers) > 5
+    for number in numbers:
+        for value in (-1, 0, 2, 10**9):
+            assert number.preprocess(value) == value, "a bound of Gradio's own breaks off the run and names no field"
 
 
 @pytest.mark.parametrize("allow_local", [True, False])
