@@ -39,6 +39,24 @@ def test_keys_move_the_playhead(open_page):
         wait_for_head(page, expected)
 
 
+def test_the_list_of_keys_has_keys_of_its_own(open_page):
+    page = open_page()
+    page.click("[data-part=keys]")
+    page.keyboard.press("Home")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog.keys", state="hidden")
+    assert head(page) == len(traces.race().order)
+
+
+def test_the_bar_says_whose_steps_it_counts(open_page):
+    page = open_page()
+    for lane in "12":
+        page.keyboard.press(lane)
+        page.wait_for_function(
+            f"document.querySelector('.transport .place').textContent.startsWith('Lane {lane}: step ')"
+        )
+
+
 def test_space_plays_from_the_start_and_pauses(open_page):
     page = open_page()
     page.select_option(".speed", "20")

@@ -39,7 +39,7 @@ export function makeTransport(bar, page) {
   const speed = h(
     'select',
     { class: 'speed', 'aria-label': word('speed') },
-    SPEEDS.map((n) => h('option', { value: n }, word('perSecond', { n: String(n) }))),
+    SPEEDS.map((n) => h('option', { value: n }, word('perSecond', { n }))),
   );
   speed.addEventListener('change', () => page.setSpeed(Number(speed.value)));
   const follow = h(
@@ -86,7 +86,7 @@ export function makeTransport(bar, page) {
     speed.value = chosen;
     const seconds = track?.totals[count - 1]?.seconds ?? 0;
     place.textContent = track
-      ? `${word('place', { n: count, total: track.steps.length })} · ${word('time', { seconds: number(seconds, 2) })}`
+      ? `${word('place.lane', { lane: lane + 1, n: count, total: track.steps.length })} · ${word('time', { seconds: number(seconds, 2) })}`
       : '';
     scrub.setAttribute('aria-valuetext', place.textContent);
     predict.setAttribute('aria-pressed', modes.predict);
@@ -116,6 +116,7 @@ const TYPING = 'input:not([type=range]), textarea, select, [contenteditable]';
 function onKey(event, page, actions) {
   const target = event.target instanceof Element ? event.target : null;
   if (ELSEWHERE.includes(document.body.dataset.room)) return;
+  if (target?.closest('dialog')) return; // has keys of its own
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || target?.closest(TYPING)) return;
   if (event.key === ' ' && target?.closest('button, a, summary, [role=button]')) return;
   const stride = event.shiftKey ? 10 : 1;

@@ -15,12 +15,18 @@ export function say(key, values = {}) {
   return filled(text, values);
 }
 
+// A blank is {name}, or {name?word|words}: the one word where the value is 1, else the other.
+const BLANK = /\{(\w+)(?:\?([^|}]*)\|([^}]*))?\}/;
+
 // The parts of a text with blanks.
-export const filled = (text, values) =>
-  text
-    .split(/\{(\w+)\}/)
-    .map((part, at) => (at % 2 ? written(values[part]) : part))
+export function filled(text, values) {
+  const pieces = text.split(BLANK); // by turns a text and the three groups of a blank
+  const blank = (name, one, many) =>
+    many === undefined ? written(values[name]) : String(values[name]) === '1' ? one : many;
+  return pieces
+    .flatMap((piece, at) => (at % 4 === 0 ? [piece] : at % 4 === 1 ? [blank(...pieces.slice(at, at + 3))] : []))
     .filter((part) => part !== '');
+}
 
 export const word = (key, values) => say(key, values).join('');
 

@@ -161,11 +161,12 @@ export const ZH_CN = {
   'law.residual': '重新抽样的分布（和为 1）',
   'test.plain': '没有猜测。目标模型自己的 token，来自这些概率：',
   'test.bonus': '前面的猜测全对，所以目标模型自己的 token 是白送的：同一次前向已经给出了这些概率。',
-  'test.sure': '目标模型对这个 token 的偏好不低于草稿模型（p ≥ q），所以它一定保留。',
+  'test.sure':
+    '目标模型对这个 token 的偏好不低于草稿模型（p ≥ q），所以它一定保留。草稿模型猜哪个 token，是它自己随机抽的。',
   'test.ratio.accepted':
-    '目标模型不如草稿模型喜欢它：它以概率 p/q = {threshold} 保留。抽到的 u = {u} 低于此值，所以保留。',
+    '草稿模型按自己的概率随机抽到它，而目标模型不如草稿模型喜欢它：它以概率 p/q = {threshold} 保留。抽到的 u = {u} 低于此值，所以保留。',
   'test.ratio.rejected':
-    '草稿模型以 q = {q} 提出它，目标模型只给出 p = {p}：它以概率 p/q = {threshold} 保留。抽到的 u = {u} 超出了，所以丢弃。',
+    '草稿模型以概率 q = {q} 随机抽到它，目标模型只给出 p = {p}：它以概率 p/q = {threshold} 保留。抽到的 u = {u} 超出了，所以丢弃。',
   'test.ratio.label': '抽到 u = {mark}，低于 p/q = {threshold} 则保留',
   'test.ratio.low': '0 · 保留',
   'test.ratio.high': '拒绝 · 1',
@@ -179,7 +180,8 @@ export const ZH_CN = {
   'test.guesses': '共 {n} 个猜测：',
   'test.guesses.one': '唯一的猜测：',
   'test.cut': '运行在这里结束。',
-  'test.residual': '拒绝之后，目标模型重新抽样，只从它比草稿模型更想要的部分抽取：max(0, p − q)，在条形中以斜线标出，并缩放到总和为 1。',
+  'test.residual':
+    '拒绝之后，目标模型重新抽样，只从它比草稿模型更想要的部分抽取：max(0, p − q)，在条形中以斜线标出，并缩放到总和为 1。',
   'proof.title': '验证',
   'proof.intro':
     '该方法写出的真是目标模型会写的吗？把上面文本之后的 token 抽取 1,000 次：模型相同，规则相同，每次使用新的随机数。',
@@ -272,7 +274,7 @@ export const ZH_CN = {
   'meaning.rejected': '猜测，丢弃',
   'meaning.never-reached': '未被判定',
   'meaning.corrected': '换上目标模型的 token',
-  'meaning.bonus': '目标模型额外给出的 token',
+  'meaning.bonus': '之前的猜测全对：目标模型的下一个 token，免费',
   'meaning.unknown': '服务器没有告知',
   'meaning.plain': '没有猜测',
   'rule.pq': '百分比：该 token 对目标模型（p）和草稿模型（q）的概率。',
@@ -298,6 +300,7 @@ export const ZH_CN = {
   follow: '实时',
   showRejected: '显示被拒绝的 token',
   place: '第 {n} 步，共 {total} 步',
+  'place.lane': '赛道 {lane}：第 {n} 步，共 {total} 步',
   time: '{seconds} 秒',
 
   'lesson.all': '课程',
@@ -386,7 +389,7 @@ export const ZH_CN = {
   'view.veiled.one': '提议了一个 token。揭晓之前，结果保持隐藏。',
   'view.timeline': '{n} 步：提议 {proposed} 个 token，接受 {accepted} 个，文本中有 {emitted} 个 token。',
   'view.timeline.one': '一步：提议 {proposed} 个 token，接受 {accepted} 个，文本中有 {emitted} 个 token。',
-  'view.paceTip': '{tokens} 个 token，{seconds} 秒',
+  'view.paceTip': 'token 数：{tokens} · {seconds} 秒',
   'view.pace': '{title}：{seconds} 秒内 {emitted} 个 token',
   'view.depth': '文本之后的位置',
   'view.position': '最后一个 token 之后的位置',
@@ -466,7 +469,7 @@ export const ZH_CN = {
   'view.windowRows.one': '丢弃的行中有一行属于窗口。',
   'view.acceptedAxis': '一步中接受的数量',
   'view.stepsAxis': '步数',
-  'view.stepsTip': '{steps} 步接受了 {accepted} 个',
+  'view.stepsTip': '接受了 {accepted} 个的步数：{steps}',
   'view.histogram':
     '有猜测的 {steps} 步平均接受 {mean} 个猜测；加上目标模型自己的 token，每步 {length} 个。没有猜测的步不计在内。',
   'view.ofProposed': '占所有提议到这么远的步',
@@ -510,6 +513,7 @@ export const ZH_CN = {
   'end.length': '运行结束：达到了要求的长度。',
   'end.context': '运行结束：模型的上下文已满。',
 
+  'room.stopping': '正在停止 …',
   'room.measure': '测量',
   'room.advise': '建议',
   'measure.title': '测量',
@@ -572,7 +576,8 @@ export const ZH_CN = {
   'measure.part.other': '{share} 的时间既非起草也非前向。',
   'measure.definitions': '各列的含义',
   'measure.means.tokensPerSecond': 'token 数除以实际时间，含提示词，不含加载和预热：先对问题取平均，再取各轮的中位数。',
-  'measure.means.over': '加速比：同一轮中两条赛道每秒 token 数之比。取各轮的中位数；括号内为最小值和最大值，超过八轮时不计两端的极值。',
+  'measure.means.over':
+    '加速比：同一轮中两条赛道每秒 token 数之比。取各轮的中位数；括号内为最小值和最大值，超过八轮时不计两端的极值。',
   'measure.means.tokensPerPass': 'token 数除以目标模型的前向次数，读提示词的那次也计入。',
   'measure.means.acceptanceLength': '1 + 接受的 token 数 / 有提议的步数。',
   'measure.means.acceptanceRate': '接受的 token 数除以提议的 token 数。',

@@ -209,8 +209,8 @@ test('a lane that never guesses needs no excuse', () => {
 
 test('the baseline says that the pass over the prompt counts, where it does', () => {
   const plain = (rest) => tellWhy(why(race([PLAIN], [0, { ...step([5]), ...rest }]), 1, 0));
-  assert.match(plain({ forwards: 2 }), /none from the pass that read the prompt: 1 tokens from 2 passes/);
-  assert.match(plain({ forwards: 4 }), /none from the 3 passes that read the prompt: 1 tokens from 4 passes/);
+  assert.match(plain({ forwards: 2 }), /none from the pass that read the prompt: 1 token from 2 passes/);
+  assert.match(plain({ forwards: 4 }), /none from the 3 passes that read the prompt: 1 token from 4 passes/);
   assert.doesNotMatch(plain({}), /prompt/);
 });
 
