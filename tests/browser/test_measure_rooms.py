@@ -72,6 +72,11 @@ def test_a_benchmark_is_watched_stopped_gone_on_with_and_saved(open_page, going_
     assert not owner.is_visible("#desk")
     owner.wait_for_function("document.querySelector('.measure [data-part=form]').textContent.includes('draft-model')")
 
+    for typed in ("", "0", "1.5"):
+        owner.fill(part("rounds"), typed)
+        owner.click(part("start"))
+        owner.wait_for_selector(f"{part('notice')}:has-text('Rounds: ')")
+    owner.fill(part("rounds"), "3")
     owner.set_input_files(part("file"), files=[{"name": "bad.jsonl", "mimeType": "text/plain", "buffer": b"{}"}])
     owner.click(part("start"))
     owner.wait_for_selector("text=Line 1 of bad.jsonl has no question_id")
@@ -88,9 +93,11 @@ def test_a_benchmark_is_watched_stopped_gone_on_with_and_saved(open_page, going_
     other.wait_for_selector("text=round 1 of 2: 8 of 24 answers")
     other.click(part("stop"))
     other.wait_for_selector("text=only they can stop it")
+    assert other.inner_text(part("stop")) == "Stop"
     assert other.evaluate("document.documentElement.scrollWidth") <= 390
 
     owner.click(part("stop"))
+    owner.wait_for_selector(f"{part('stop')}:disabled:has-text('Stopping …')")
     assert stop_heard.wait(60)
     going_on.set()
     owner.wait_for_selector("text=Everything is kept")
@@ -137,6 +144,12 @@ def test_advice_has_reasons_and_reaches_the_race(open_page):
     page.fill(".advise [data-part=target]", "0")
     page.keyboard.press("Enter")
     page.wait_for_selector(".advise [data-part=notice]:not([hidden])")
+    for name, said in (("target", "Your model, billions of parameters: "), ("batch", "Sequences at a time: ")):
+        typed = page.input_value(f".advise [data-part={name}]")
+        page.fill(f".advise [data-part={name}]", "")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f".advise [data-part=notice]:has-text('{said}')")
+        page.fill(f".advise [data-part={name}]", typed)
     page.fill(".advise [data-part=target]", "13")
     page.fill(".advise [data-part=draft]", "1.3")
     page.keyboard.press("Enter")

@@ -2,6 +2,7 @@
 
 import { h, spell } from './dom.js';
 import { phrase } from './phrases.js';
+import { complaint } from './room.js';
 import { filled, number, word } from './words.js';
 
 export function mount(element, props, watch, server, trigger) {
@@ -13,6 +14,10 @@ export function mount(element, props, watch, server, trigger) {
   let asked = false;
 
   function ask() {
+    const wrong = complaint($('target'), $('draft'), $('batch'));
+    $('notice').hidden = !wrong;
+    $('notice').textContent = wrong;
+    if (wrong) return;
     asked = true;
     trigger('submit', {
       target: size('target'),

@@ -6,7 +6,7 @@ import { Gate } from './gate.js';
 import { positionsFigure, speedFigure, themed } from './measure_figures.js';
 import { OVERALL, definitions, table } from './measure_table.js';
 import { phrase } from './phrases.js';
-import { palette } from './room.js';
+import { complaint, palette } from './room.js';
 import { panel } from './what_if.js';
 import { percent, word } from './words.js';
 
@@ -39,6 +39,8 @@ export function mount(element, props, watch, server, trigger) {
   $('length').max = props.limits.tokens;
 
   async function start(afresh) {
+    const wrong = complaint($('rounds'), $('limit'), $('length'));
+    if (wrong) return complain(wrong);
     const file = chosen('questions') === 'file' ? $('file').files[0] : null;
     if (chosen('questions') === 'file' && !file) return complain(word('measure.noFile'));
     if (file && file.size > 1_000_000) return complain(word('measure.tooLarge'));
@@ -62,7 +64,10 @@ export function mount(element, props, watch, server, trigger) {
     start(false);
   });
   $('afresh').addEventListener('click', () => start(true));
-  $('stop').addEventListener('click', () => trigger('stop', {}));
+  $('stop').addEventListener('click', () => {
+    trigger('stop', {});
+    show({ stopping: true, notice: '' });
+  });
   $('cost').addEventListener('click', () => trigger('apply', {}));
   $('file').addEventListener('change', () => choose('questions', 'file'));
   $('typed').addEventListener('input', () => choose('lanes', 'typed'));
@@ -92,6 +97,9 @@ export function mount(element, props, watch, server, trigger) {
     $('start').textContent = word(state.paused && !busy() ? 'measure.resume' : 'measure.start');
     $('start').disabled = busy() || costs;
     $('stop').hidden = !(busy() || costs);
+    state.stopping &&= (busy() || costs) && !state.notice;
+    $('stop').disabled = state.stopping;
+    $('stop').textContent = word(state.stopping ? 'room.stopping' : 'measure.stop');
     $('afresh').hidden = busy() || !state.paused;
     const wrong = state.notice || state.error || state.cost.error || state.form.error;
     $('notice').hidden = !wrong;

@@ -11,3 +11,9 @@ export function palette(room) {
     font: style.fontFamily,
   };
 }
+
+// What the browser says of the first number that is none, or out of its bounds; '' where all are well.
+export function complaint(...inputs) {
+  const wrong = inputs.find(({ validity }) => !validity.valid);
+  return wrong ? `${wrong.closest('label').querySelector('span').textContent}: ${wrong.validationMessage}` : '';
+}

@@ -4,7 +4,7 @@ import { h, spell } from './dom.js';
 import { DASHES, frame, nothing } from './frame.js';
 import { Gate } from './gate.js';
 import { phrase } from './phrases.js';
-import { palette } from './room.js';
+import { complaint, palette } from './room.js';
 import { number, percent, word } from './words.js';
 
 const BUSY = ['loading', 'writing', 'learning', 'judging'];
@@ -18,9 +18,12 @@ export function mount(element, props, watch, server, trigger) {
   $('variant').value = 'own-vocabulary';
   $('heads').max = props.most_heads;
   const gate = new Gate(drawCharts);
+  let stopping = false; // asked for, and not yet done: it may take as long as a text
   let state = { phase: 'idle', loss: [], checks: [], families: {}, paused: {}, trained: {}, order: null, result: null };
 
-  const start = (afresh) =>
+  const start = (afresh) => {
+    state.notice = complaint($('heads'));
+    if (state.notice) return draw();
     trigger('submit', {
       family: $('family').value,
       minutes: Number($('minutes').value),
@@ -28,9 +31,15 @@ export function mount(element, props, watch, server, trigger) {
       variant: $('variant').value,
       afresh,
     });
+  };
   $('start').addEventListener('click', () => start(false));
   $('afresh').addEventListener('click', () => start(true));
-  $('stop').addEventListener('click', () => trigger('stop', {}));
+  $('stop').addEventListener('click', () => {
+    trigger('stop', {});
+    stopping = true;
+    state.notice = '';
+    draw();
+  });
   $('family').addEventListener('change', draw);
   const visible = () => document.body.dataset.room === 'train';
   const entered = () => {
@@ -55,6 +64,9 @@ export function mount(element, props, watch, server, trigger) {
     $('start').textContent = word(paused && !busy ? 'train.resume' : 'train.start');
     $('start').disabled = busy || !$('family').value;
     $('stop').hidden = !busy;
+    stopping &&= busy && !state.notice;
+    $('stop').disabled = stopping;
+    $('stop').textContent = word(stopping ? 'room.stopping' : 'train.stop');
     $('afresh').hidden = busy || !paused;
     $('notice').hidden = !(state.notice || state.error);
     $('notice').textContent = state.notice || state.error || '';
