@@ -55,6 +55,9 @@ THREADS = 200  # visitors who watch a job hold one each, and runs must find one
 # JavaScript of the listener that starts a run: until its turn comes the stage says that it was asked for.
 ASK = "(...form) => (window.dispatchEvent(new CustomEvent('stage', { detail: 'ask' })), form)"
 
+# JavaScript of the listener that opens a file: the run that gives way to it was stopped, it did not fail.
+LEAVE = "(file) => (window.dispatchEvent(new CustomEvent('stage', { detail: 'stop' })), file)"
+
 # JavaScript of a listener that makes a query the whole address, and copies it where the browser allows that.
 COPY = """(query) => {
     const link = query.startsWith('?') ? location.origin + location.pathname + query : query;
@@ -234,9 +237,7 @@ def build_page(
         for button, command in ((form.save, "save"), (form.export, "export")):
             button.click(None, js=_tell(command), api_visibility="private")
         add_api(visits, catalog, RUNS_AT_ONCE)
-        form.open.upload(
-            recorded, form.open, stage, cancels=[running], show_progress="hidden", api_visibility="private"
-        )
+        form.open.upload(recorded, form.open, stage, cancels=[running], js=LEAVE, **quiet)
     return page
 
 

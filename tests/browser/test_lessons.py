@@ -114,6 +114,7 @@ def test_a_prediction_hides_the_verdict_until_the_vote_and_counts_it(open_page):
     page.keyboard.press("ArrowRight")  # shows, and does not go on
     page.wait_for_selector(".tree .node.rejected")
     assert head(page) == 7
+    assert page.inner_text(".quiz .score") == "1 of 2 predictions were right", "this step was not predicted"
 
 
 def test_playback_stops_where_there_is_something_to_predict(open_page):

@@ -51,6 +51,27 @@ def test_sampled_lanes_with_draws_of_their_own_keep_the_distribution(open_page, 
     assert said(page, 3, "verdict-badge") == "✓ same ids"
 
 
+def test_the_form_of_the_lanes_is_worked_by_keys_alone(open_page):
+    page = open_page()
+    page.focus(".lane-form.lane-1 select.method")
+    focus = "document.activeElement"
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+    assert page.input_value(".lane-form.lane-1 select.method") == list(METHODS)[2]
+    assert page.evaluate(f"{focus}.className") == "method"
+    page.keyboard.press("Tab")
+    for lanes in (3, 4):
+        page.keyboard.press("Enter")
+        assert page.locator(".lane-form").count() == lanes
+    assert page.evaluate(f"{focus}.className") == "method", "no more lanes: the button is switched off"
+    page.focus(".lane-form.lane-4 button[title=Remove]")
+    page.keyboard.press("Enter")
+    assert page.locator(".lane-form").count() == 3
+    assert page.evaluate(f"{focus}.className") == "add-lane"
+    page.keyboard.press("Enter")
+    assert page.evaluate(f"{focus}.closest('.lane-form').className") == "lane-form lane-4"
+
+
 def test_a_lossy_lane_is_called_lossy(open_page, tmp_path):
     page = open_page()
     open_trace(page, raced("autoregressive", "medusa", temperature=1.0, acceptance="typical"), tmp_path)

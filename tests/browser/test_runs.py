@@ -8,7 +8,7 @@ from playground.errors import UserError
 from playground.run import lane_kinds
 from playground.ui import page as page_module
 from playground.ui.components import describe
-from tests.browser.conftest import head
+from tests.browser.conftest import head, open_trace
 from tests.ui import traces
 
 pytestmark = pytest.mark.browser
@@ -79,6 +79,48 @@ def test_who_has_to_wait_sees_the_place_in_the_queue_and_may_leave_it(open_page,
     assert not first.evaluate(LIVE), "who left the queue has no run"
     for page in (*computing, first, last):
         page.wait_for_selector(".notice", state="hidden")
+
+
+def test_what_gradio_says_late_of_a_stopped_run_is_not_taken_for_the_next(open_page, engine):
+    engine.trace.order *= 400
+    engine.pause = 0.05
+    page = open_page()
+
+    def tell(command: str) -> None:
+        page.evaluate("detail => window.dispatchEvent(new CustomEvent('stage', { detail }))", command)
+
+    tell("ask")
+    tell("stop")
+    assert page.evaluate("document.body.classList.contains('stopping')"), "a click on Run would go nowhere now"
+    tell("fail")
+    assert not page.evaluate("document.body.classList.contains('stopping')")
+    tell("ask")
+    tell("fail")
+    page.wait_for_selector(".notice:has-text('Asked for a run')")
+    tell("stop")
+    tell("fail")
+    page.click("#run")
+    page.wait_for_function(f"{LIVE} && !{ENDED}")
+    tell("fail")
+    page.wait_for_selector(".notice:has-text('The server broke off the run')")
+    assert page.evaluate(ENDED) == "stopped"
+
+
+def test_a_trace_opened_in_the_middle_of_a_run_is_no_failure_of_it(open_page, engine, tmp_path):
+    engine.trace.order *= 400
+    engine.pause = 0.05
+    page = open_page()
+    page.evaluate(
+        """() => new MutationObserver(() => window.said = [window.said, document.querySelector('.notice').textContent])
+            .observe(document.querySelector('.notice'), { childList: true, characterData: true, subtree: true })"""
+    )
+    page.click("#run")
+    page.wait_for_function(f"{LIVE} && document.querySelector('.stage').view().head > 5")
+    open_trace(page, traces.race(), tmp_path)
+    assert engine.closed.wait(20)
+    assert page.inner_text("[data-part=badge]") == "Recorded run"
+    page.wait_for_timeout(300)
+    assert "broke" not in str(page.evaluate("window.said"))
 
 
 def test_closing_the_tab_ends_the_run(open_page, engine):

@@ -5,6 +5,8 @@ import { phrase } from './phrases.js';
 import { translateForm } from './translate.js';
 import { word } from './words.js';
 
+const CONTROLS = 'select, button, input';
+
 const icon = (d) =>
   svg('svg', { viewBox: '0 0 20 20', width: 16, height: 16, 'aria-hidden': 'true' }, svg('path', { d }));
 
@@ -27,6 +29,7 @@ export function mount(element, props, watch) {
 
   function draw() {
     const lanes = props.value;
+    const held = placeOf(document.activeElement);
     box.replaceChildren(
       ...lanes.map((lane, at) => laneElement(lane, at, lanes.length)),
       h(
@@ -40,6 +43,20 @@ export function mount(element, props, watch) {
         lanes.length < props.most ? word('lanes.add') : word('lanes.most', { most: props.most }),
       ),
     );
+    if (held) focusOn(held);
+  }
+
+  // Where the focus is, [lane, control]: the form is built anew, and who works it by keys goes on from there.
+  function placeOf(element) {
+    const lane = [...box.children].findIndex((part) => part.contains(element));
+    return lane < 0 ? null : [lane, [...box.children[lane].querySelectorAll(CONTROLS)].indexOf(element)];
+  }
+
+  function focusOn([lane, control]) {
+    const part = box.children[lane];
+    const controls = [...part.querySelectorAll(CONTROLS)];
+    const there = controls[control] ?? controls[0] ?? part; // the button that adds a lane is a part of its own
+    (there.disabled ? controls[0] : there).focus({ preventScroll: true });
   }
 
   // A lane that is added runs a method not yet in the race, if there is one.

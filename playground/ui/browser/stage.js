@@ -26,6 +26,7 @@ export function mount(element, props, watch, server) {
   const state = { log: emptyLog(), play: atEnd, speed: 2, chosen: null, predict: false, loop: false, veiled: false };
   let votes = NO_VOTES;
   let own = null; // the visitor's own run, while a lesson has the stage
+  let left = false; // a run was stopped, and the server has not spoken of another since
   const ran = () => (own ?? state).log;
   const gate = new Gate((picture) => views.drawFigures(plotly, picture));
   let plotly = null;
@@ -79,6 +80,7 @@ export function mount(element, props, watch, server) {
   function move(play) {
     const before = position(state.play, state.log);
     const head = position(play, state.log);
+    if (head !== before) votes = { ...votes, last: null };
     // Only what the visitor comes to for the first time is hidden, and it stops the playback.
     state.veiled = state.predict && play.head !== null && head > before && canHide(state.log, lane(), head);
     state.play = state.veiled ? seek(state.log, head) : play;
@@ -108,6 +110,7 @@ export function mount(element, props, watch, server) {
   function reveal() {
     const { log, lane: at, head } = view();
     if (!state.veiled || state.loop || !canHide(log, at, head)) return false;
+    votes = { ...votes, last: null };
     show(false);
     return true;
   }
@@ -116,7 +119,7 @@ export function mount(element, props, watch, server) {
     const [at, head] = [lane(), position(state.play, state.log)];
     if (!state.veiled || state.loop) return;
     votes = vote(votes, asked(state.log, at, head), accepted);
-    reveal();
+    show(false);
   }
 
   // Predict and loop: playback gives way to them.
@@ -240,26 +243,37 @@ export function mount(element, props, watch, server) {
     document.head.append(script);
   }
 
+  // Until Gradio has heard that a run is stopped it passes over the next click on Run: the button says so.
+  function stopping(yes) {
+    if (yes) left = true;
+    document.body.classList.toggle('stopping', yes);
+  }
+
   // ---- the outside -------------------------------------------------------------------------------------------------
 
   const commands = {
     save: () => state.log.order.length && saveTrace(state.log),
     export: async () => state.log.order.length && savePage(state.log, await server.player()),
     stop: () => {
+      if (isUnderWay(ran())) stopping(true);
       stop(ran());
       changed();
     },
     leave,
     ask: () => take({ notice: { kind: 'progress', text: word('asked') } }),
-    // Gradio tells of a run that was stopped as of one that failed.
+    // Gradio tells of a run that was stopped as of one that failed, twice, and the next may have been asked for meanwhile.
     fail: () => {
-      if (!isUnderWay(ran())) return;
+      stopping(false);
+      if (left || !isUnderWay(ran())) return;
       take({ notice: { kind: 'error', text: word('broke') } });
-      commands.stop();
+      stop(ran());
     },
   };
   window.addEventListener('stage', ({ detail }) => (detail.teach ? teach(detail.teach) : commands[detail]()));
-  watch('value', () => props.value && take(JSON.parse(props.value)));
+  watch('value', () => {
+    if (isUnderWay(ran())) left = false;
+    if (props.value) take(JSON.parse(props.value));
+  });
   const recolour = () => {
     colours = palette(stage);
     changed();
