@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, Page
 
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import Engine, OpenPage
+
+LOG = "document.querySelector('.stage')?.view?.().log"
 
 
 def wait_for_text(page: Page, selector: str, text: str) -> None:
@@ -36,4 +38,18 @@ def test_the_choice_of_a_language_keeps_the_address_and_is_remembered(chromium: 
     assert {"lang=zh-CN", "lesson=acceptance", "step=2"} <= set(page.url.split("?")[1].split("&"))
     page.goto(address)
     wait_for_text(page, "#run", "运行")
+    context.close()
+
+
+def test_the_visitors_run_outlives_the_choice_of_a_language(chromium: Browser, address: str, engine: Engine):
+    context = chromium.new_context(locale="en-US", reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_function("document.querySelector('.stage')?.view?.().log.run")
+    page.click("#run")
+    page.wait_for_function(f"({LOG}).live && ({LOG}).end === 'done'")
+    page.get_by_label("Language").select_option("pt-BR")
+    wait_for_text(page, "#run", "Executar")
+    page.wait_for_function(f"({LOG})?.run === 'last-run'")
+    assert page.evaluate(f"({LOG}).order.length") == len(engine.trace.order)
     context.close()

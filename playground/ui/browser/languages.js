@@ -29,5 +29,6 @@ export function change(id) {
   retain('localStorage', 'language', id);
   const url = new URL(window.location);
   url.searchParams.set('lang', id);
-  window.location.assign(url);
+  window.history.replaceState(null, '', url);
+  window.location.reload(); // over which the last run is kept
 }
