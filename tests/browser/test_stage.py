@@ -327,5 +327,8 @@ def test_projector_mode_leaves_the_stage_alone(open_page):
     page.keyboard.press("p")
     assert page.locator("#controls").is_hidden()
     assert page.locator(".stage .lane-2").is_visible()
+    assert page.locator(".stage .strip-key:visible").count() == 0, "what the strip shows, without a strip"
+    for figures in page.locator(".stage .lane .figures").all():
+        assert figures.evaluate("(box) => box.clientWidth > 100 && box.scrollWidth <= box.clientWidth"), "cut off"
     page.keyboard.press("p")
     assert page.locator("#controls").is_visible()
