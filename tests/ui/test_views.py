@@ -195,7 +195,7 @@ def test_the_pool_is_the_drafter_s_and_what_was_tried_comes_first(draw, in_node)
             if kind in ("added", "refreshed", "evicted"):
                 assert [kind, row] in step.view["pool"]
         matched = max([0, *(one["matched"] for one in step.view["candidates"])])
-        assert f"the best had {matched} tokens right" in figure["caption"]
+        assert f"the best had {matched} token{'' if matched == 1 else 's'} right" in figure["caption"]
         assert [cells["meta"][kind] for kind in cells["z"][0]].count("matched") == matched
     assert seen == {"tried", "added", "refreshed", "evicted", "kept"}
 
