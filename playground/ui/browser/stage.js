@@ -20,6 +20,8 @@ import { PHASES } from './view_cost.js';
 import { makeViews } from './views.js';
 import { word } from './words.js';
 
+const MOST_SILENCE = 5000; // milliseconds
+
 export function mount(element, props, watch, server) {
   const stage = element.querySelector('.stage');
   const $ = (name) => stage.querySelector(`[data-part=${name}]`);
@@ -27,6 +29,7 @@ export function mount(element, props, watch, server) {
   let votes = NO_VOTES;
   let own = null; // the visitor's own run, while a lesson has the stage
   let left = false; // a run was stopped, and the server has not spoken of another since
+  let silence = 0;
   const ran = () => (own ?? state).log;
   const gate = new Gate((picture) => views.drawFigures(plotly, picture));
   let plotly = null;
@@ -243,8 +246,11 @@ export function mount(element, props, watch, server) {
     document.head.append(script);
   }
 
-  // Until Gradio has heard that a run is stopped it passes over the next click on Run: the button says so.
+  // Until Gradio has heard that a run is stopped it passes over the next click on Run: the button says so. Of a run that
+  // had ended by itself meanwhile it says nothing.
   function stopping(yes) {
+    clearTimeout(silence);
+    if (yes) silence = setTimeout(stopping, MOST_SILENCE, false);
     if (yes) left = true;
     document.body.classList.toggle('stopping', yes);
   }
