@@ -25,6 +25,7 @@ Objective = Callable[[Tensor], Tensor]  # token ids [B, T+1] -> loss, a scalar
 EXIT_WEIGHT = 0.15
 EXIT_STRIDE = 4  # the early exit is judged at every fourth position: its head costs as much as three layers
 TEXT_WEIGHT = 0.1  # of the text's own cross-entropy beside the teacher's distribution
+OWN_TEXT_WEIGHT = 0.5  # where the teacher wrote the text: its greedy tokens are what a greedy target accepts
 VALIDATION_TOKENS = 32_768
 
 _ABOUT = {
@@ -48,11 +49,13 @@ class Shape:
 
 @dataclass(frozen=True)
 class OwnText:
-    """Text that the target writes after so many passages of the corpus, and how long a student learns from it last."""
+    """Text that the target writes after so many passages of the corpus, and how long a student learns from it: at first
+    among as much of the corpus, at last from it alone, with more weight on what was written."""
 
     prompts: int
     writing: Writing
-    schedule: Schedule
+    among: Schedule
+    alone: Schedule
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,12 @@ STANDARD_PLAN = FamilyPlan(
     draft=Member(
         Shape(layers=1),
         Schedule(stable=450, decay=150),
-        OwnText(4_000, Writing(64, (0.0, 0.0, 1.0)), Schedule(150, 100, warmup=10, decay_row_tokens=256)),
+        OwnText(
+            10_000,
+            Writing(64, (0.0, 0.0, 1.0)),
+            among=Schedule(1_700, 0, warmup=10),
+            alone=Schedule(20, 380, warmup=10, decay_row_tokens=256),
+        ),
     ),
     small_target=Member(Shape(layers=4), Schedule(stable=250, decay=110)),
     unlooping=Schedule(320, 120, warmup=10, peak=1e-3, batch_tokens=2048, decay_row_tokens=256),
@@ -133,8 +141,8 @@ def pretraining(model: LlamaForCausalLM) -> Objective:
     return loss
 
 
-def distillation(student: LlamaForCausalLM, teacher: LlamaForCausalLM) -> Objective:
-    """KL(teacher || student) per position, plus a little cross-entropy on the text itself.
+def distillation(student: LlamaForCausalLM, teacher: LlamaForCausalLM, text_weight: float = TEXT_WEIGHT) -> Objective:
+    """KL(teacher || student) per position, plus `text_weight` times the cross-entropy on the text itself.
 
     Speculative sampling accepts with probability sum(min(p, q)); KL bounds what is lost (DistillSpec,
     arXiv:2310.08461, section 4).
@@ -148,7 +156,7 @@ def distillation(student: LlamaForCausalLM, teacher: LlamaForCausalLM) -> Object
                 wanted = F.log_softmax(next_token_logits(teacher, inputs), dim=-1)
             said = F.log_softmax(next_token_logits(student, inputs), dim=-1)
             divergence = (wanted.exp() * (wanted - said)).sum(-1).mean()
-            return divergence + TEXT_WEIGHT * F.nll_loss(said.flatten(0, 1), labels.flatten())
+            return divergence + text_weight * F.nll_loss(said.flatten(0, 1), labels.flatten())
 
     return loss
 
@@ -169,7 +177,7 @@ def train_family(
 
     `books` holds the training text (see corpus.read_books), `work` everything that is needed to resume: a member
     that is finished there is only written again. The standard plan made the models that come with the project and takes
-    two hours on two CPU cores. A longer stable phase in the same `work` goes on from the end of the shorter one.
+    three hours on two CPU cores. A longer stable phase in the same `work` goes on from the end of the shorter one.
     """
     corpus = prepare_corpus(books, work, plan.vocab_size, plan.context)
     target: LlamaForCausalLM | None = None
@@ -188,22 +196,24 @@ def train_family(
             both = unlikelihood(model, likelihood)  # writes text, which is nothing to compile
             _train_member(model, both, plan.unlooping, with_more_code(corpus), phases[-1], compiled=False)
         if target is not None and member.own_text is not None:
-            phases.append(work / f"{name}-own-text")
-            own = replace(corpus, train=_own_text(target, member.own_text, corpus, books, work / "own-text"))
-            _train_member(model, objective, member.own_text.schedule, own, phases[-1], compiled)
+            phases += [work / f"{name}-among-own-text", work / f"{name}-own-text-alone"]
+            own = _own_text(target, member.own_text, corpus, books, work / "own-text")
+            among = replace(corpus, train=np.concatenate([own, corpus.train[: len(own)]]))
+            _train_member(model, objective, member.own_text.among, among, phases[-2], compiled)
+            closer = distillation(model, target, OWN_TEXT_WEIGHT)
+            _train_member(model, closer, member.own_text.alone, replace(corpus, train=own), phases[-1], compiled)
         _publish_member(model, phases, corpus, out / name, target)
         target = target or model
 
 
 def _own_text(target: LlamaForCausalLM, plan: OwnText, corpus: Corpus, books: Path, folder: Path) -> Ids:
-    """What `target` writes after passages of the corpus, and as much of the corpus itself. A draft is asked what comes
-    after the target's own words, not after an author's (arXiv:2310.08461, section 4.2)."""
+    """What `target` writes after passages of the corpus. A draft is asked what comes after the target's own words,
+    not after an author's (arXiv:2310.08461, section 4.2)."""
     prompts = corpus_prompts(corpus.tokenizer, books, plan.prompts).seen
     for _ in write_text(TransformersTarget(target), prompts, folder, plan.writing):
         pass
     end = target.config.eos_token_id
-    own = np.concatenate([[*text.ids, end] for text in read_texts(folder)]).astype(corpus.train.dtype)
-    return np.concatenate([own, corpus.train[: len(own)]])
+    return np.concatenate([[*text.ids, end] for text in read_texts(folder)]).astype(corpus.train.dtype)
 
 
 def _train_member(

@@ -34,7 +34,7 @@ def test_the_family_in_miniature(shelf: Path, tmp_path: Path, monkeypatch: pytes
     code = [f"def f{i}(x):\n    return x + {i}\n" for i in range(300)]
     for module in (corpus_module, prompts_module):
         monkeypatch.setattr(module, "read_standard_library", lambda: code)
-    draft = Member(shape(1), schedule(20), OwnText(20, Writing(new_tokens=8), schedule(8)))
+    draft = Member(shape(1), schedule(20), OwnText(20, Writing(new_tokens=8), schedule(8), schedule(8)))
     members = [Member(shape(3, 1), schedule(80)), draft, Member(shape(2), schedule(20))]
     plan = FamilyPlan(*members, unlooping=schedule(2), vocab_size=VOCAB, context=CONTEXT)
     train_family(shelf, tmp_path / "work", tmp_path / "out", plan, compiled=False)
