@@ -176,8 +176,9 @@ def train_family(
     """Train target, draft and small target in turn and write each to a folder of `out`.
 
     `books` holds the training text (see corpus.read_books), `work` everything that is needed to resume: a member
-    that is finished there is only written again. The standard plan made the models that come with the project and takes
-    three hours on two CPU cores. A longer stable phase in the same `work` goes on from the end of the shorter one.
+    that is finished there is only written again. The standard plan's phases made the models that come with the project
+    (docs/LOG.md says in what they differ) and take three hours on two CPU cores. A longer stable phase in the same
+    `work` goes on from the end of the shorter one.
     """
     corpus = prepare_corpus(books, work, plan.vocab_size, plan.context)
     target: LlamaForCausalLM | None = None
