@@ -153,7 +153,7 @@ def open_run(spec: RunSpec, store: ModelStore, catalog: Catalog | None = None, a
     if not 1 <= len(spec.lanes) <= MOST_LANES:
         raise UserError(f"A run has 1 to {MOST_LANES} lanes; this one has {len(spec.lanes)}.")
     if spec.max_new_tokens < 1:
-        raise UserError(f"max_new_tokens is {spec.max_new_tokens}; ask for at least 1.")
+        raise UserError(f"{spec.max_new_tokens} new tokens were asked for; ask for at least 1.")
     catalog = catalog or load_catalog()
     _ = spec.sampling  # raises for what cannot be sampled from
     plans = [_plan(spec, lane, catalog, allow_local) for lane in spec.lanes]

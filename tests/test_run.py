@@ -205,7 +205,7 @@ class NoStore(ModelStore):
     ("spec", "sentence"),
     [
         (RunSpec(PROMPT, ()), "1 to 8 lanes"),
-        (RunSpec(PROMPT, (LaneSpec("autoregressive"),), max_new_tokens=0), "max_new_tokens is 0"),
+        (RunSpec(PROMPT, (LaneSpec("autoregressive"),), max_new_tokens=0), "0 new tokens were asked for"),
         (RunSpec(PROMPT, (LaneSpec("autoregressive"),), temperature=float("nan")), "temperature is nan"),
         (RunSpec(PROMPT, (LaneSpec("autoregressive"),), top_p=0.0), "top_p is 0"),
         (RunSpec(PROMPT, (LaneSpec("draft-model", {"k": 0}),)), "k is 0"),

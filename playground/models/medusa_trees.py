@@ -46,8 +46,8 @@ def load_tree(spec: str) -> Tree:
     if not spec.startswith("["):
         if spec not in presets():
             raise UserError(
-                f"There is no Medusa tree called {spec!r}. Trees: {', '.join(presets())}; "
-                "or a list of rank paths such as [[0], [0, 0], [1]]."
+                f"There is no Medusa tree called {spec!r}. Give auto or a number of nodes for the heads' own, a name "
+                f"({', '.join(presets())}), or a list of rank paths such as [[0], [0, 0], [1]]."
             )
         return presets()[spec]
     try:

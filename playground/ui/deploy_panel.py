@@ -48,9 +48,9 @@ def make_deploy_panel(catalog: Catalog) -> None:
         seen = gr.Textbox(visible=False)
         engine = gr.Radio([(NAMES[name], name) for name in ENGINES], value="vllm", label=ENGINE)
         with gr.Row(elem_id="deploy-machines"):
-            tensor = gr.Number(1, label=TENSOR, precision=0, min_width=150)
-            pipeline = gr.Number(1, label=PIPELINE, precision=0, min_width=150)
-            nodes = gr.Number(1, label=NODES, precision=0, min_width=150)
+            tensor = gr.Number(1, label=TENSOR, min_width=150)
+            pipeline = gr.Number(1, label=PIPELINE, min_width=150)
+            nodes = gr.Number(1, label=NODES, min_width=150)
             draft = gr.Dropdown([LIKE_TARGET, WHOLE], value=LIKE_TARGET, label=DRAFT, min_width=150)
             dtype = gr.Dropdown(DTYPES, value=DTYPES[0], label=DTYPE, min_width=150)
         show = gr.Button(SHOW, size="sm", elem_id="deploy-show")

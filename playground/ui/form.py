@@ -94,12 +94,12 @@ def make_form(catalog: Catalog, allow_local: bool = True) -> Form:
     models = make_model_controls(catalog)
     # No bounds: beyond them Gradio breaks the event off and names no field. What reads the form says what is wrong.
     with gr.Row(elem_id="sampling"):
-        length = gr.Number(first["length"], label="Length", precision=0, min_width=0)
+        length = gr.Number(first["length"], label="Length", min_width=0)
         temperature = gr.Number(first["temperature"], label="Temperature", step=0.1, min_width=0)
-        seed = gr.Number(first["seed"], label="Seed", precision=0, min_width=0)
+        seed = gr.Number(first["seed"], label="Seed", min_width=0)
     with gr.Accordion("More sampling", open=False, elem_id="more"):
         with gr.Row():
-            top_k = gr.Number(first["top_k"], label="Top-k (0: off)", precision=0, min_width=0)
+            top_k = gr.Number(first["top_k"], label="Top-k (0: off)", min_width=0)
             top_p = gr.Number(first["top_p"], label="Top-p", step=0.05, min_width=0)
         with gr.Row():
             min_p = gr.Number(first["min_p"], label="Min-p", step=0.05, min_width=0)
