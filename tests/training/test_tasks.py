@@ -29,14 +29,21 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_there_are_tasks_of_every_kind_and_none_twice(shelf: Path, tokenizer: PreTrainedTokenizerFast) -> None:
-    found = task_prompts(tokenizer, shelf, count=140)
-    assert (len(found.seen), len(found.held_out)) == (140, 7)
+    found = task_prompts(tokenizer, shelf, count=220)
+    assert (len(found.seen), len(found.held_out)) == (220, 11)
     texts = [str(tokenizer.decode(ids)) for ids in (*found.seen, *found.held_out)]
     assert len(set(texts)) == len(texts)
     assert not [text for text in texts if "{" in text]
-    for kind in ("def function_", "Write a Python function that ", "What is the greatest common divisor", "fox ran"):
+    kinds = (
+        "def function_",
+        "Write a Python function that ",
+        "What is the greatest common divisor",
+        "fox ran",
+        "Translate",
+    )
+    for kind in kinds:
         assert any(kind in text for text in texts), kind
-    assert task_prompts(tokenizer, shelf, count=140) == found
+    assert task_prompts(tokenizer, shelf, count=220) == found
 
 
 def test_held_out_tasks_are_about_held_out_texts(shelf: Path, tokenizer: PreTrainedTokenizerFast) -> None:
