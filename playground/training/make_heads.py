@@ -26,7 +26,7 @@ from playground.training.medusa import (
 )
 from playground.training.prompts import Prompts
 from playground.training.self_distillation import NO_LABEL, Positions, TextCount, Writing, read_positions
-from playground.training.tree_search import FoundTree, by_paths, fastest_tree, search_tree
+from playground.training.tree_search import FoundTree, by_paths, fastest_tree, search_tree, where_steps_begin
 from playground.training.trial import Trial, medusa, try_out
 
 ACCURACY_FILE = "medusa_accuracy.json"
@@ -105,20 +105,23 @@ def judge(
     """Accuracies and tree from the `ranks` [N, K] of held-out labels, and a trial of both. `greedy` [N] tells greedy
     text from sampled.
 
-    The tree is searched on greedy text, where there is some: greedy is what is most asked for.
+    The tree is searched on greedy text, where there is some: greedy is what is most asked for. It is searched twice,
+    the second time over the positions from which steps with the first one set out.
     """
     kinds = {"greedy": ranks[greedy], "sampled": ranks[~greedy]}
     kinds = {name: part for name, part in kinds.items() if len(part)}
     judged = kinds.get("greedy", ranks)
     right = [tuple(path) for path in judged[(judged != NO_LABEL).all(1)].tolist()]
-    chances, cost = by_paths(right, min(RANKS, target.vocab_size)), None
-    if nodes is None:
-        cost = pass_seconds(target, heads)
-        tree = fastest_tree(chances, interpolated(cost))
-    else:
-        tree = search_tree(chances, nodes)
+    cost = pass_seconds(target, heads) if nodes is None else {}
+    seconds = interpolated(cost)
+
+    def search(positions: list[tuple[int, ...]]) -> FoundTree:
+        chances = by_paths(positions, min(RANKS, target.vocab_size))
+        return fastest_tree(chances, seconds) if nodes is None else search_tree(chances, nodes)
+
+    tree = search(where_steps_begin(right, search(right).paths))
     accuracy = {name: accuracy_by_rank(part) for name, part in kinds.items()}
-    return Made(out, tree, accuracy, cost, try_out(target, medusa(target, heads, tree.paths), prompts.held_out))
+    return Made(out, tree, accuracy, cost or None, try_out(target, medusa(target, heads, tree.paths), prompts.held_out))
 
 
 def _story(seen: Positions, count: TextCount, recipe: Recipe, work: Path) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
@@ -64,6 +64,19 @@ def by_paths(right: Sequence[Path], ranks: int) -> Chances:
         return [counts[*path, rank] / len(right) for rank in range(ranks)] if len(path) < depth else ()
 
     return chances
+
+
+def where_steps_begin(right: Sequence[Path], tree: Collection[Path]) -> list[Path]:
+    """Of `right`, in the text's order, the positions from which steps with `tree` set out.
+
+    A step passes over what was accepted, so the next one begins where a guess was wrong: in harder text than there is
+    on average. A tree that is searched over all positions is too deep, and promises too much.
+    """
+    nodes, begun, at = set(tree), list[Path](), 0
+    while at < len(right):
+        begun.append(right[at])
+        at += 1 + sum(right[at][:depth] in nodes for depth in range(1, len(right[at]) + 1))
+    return begun
 
 
 def nodes_by_value(chances: Chances) -> Iterator[tuple[Path, float]]:

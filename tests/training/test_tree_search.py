@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from playground.training.tree_search import (
     fastest_tree,
     nodes_by_value,
     search_tree,
+    where_steps_begin,
 )
 
 # Rounded, so that ties occur; rows as measured, that is, not always falling with rank.
@@ -84,6 +86,23 @@ def test_counted_paths_give_what_the_tree_would_have_emitted(right: list[tuple[i
     emitted = [1 + sum(path[:depth] in tree for depth in (1, 2)) for path in right]
     assert all(path[:-1] in tree or len(path) == 1 for path in tree)
     assert found.tokens_per_pass == pytest.approx(sum(emitted) / len(emitted))
+
+
+@given(PATHS, st.integers(1, 12))
+def test_a_step_begins_behind_what_the_step_before_it_emitted(right: list[tuple[int, int]], nodes: int) -> None:
+    tree = search_tree(by_paths(right, ranks=3), nodes).paths
+    begun = where_steps_begin(right, tree)
+    emitted = [1 + sum(path[:depth] in tree for depth in (1, 2)) for path in begun]
+    assert begun == [right[at] for at in accumulate(emitted[:-1], initial=0)]
+    assert sum(emitted) >= len(right)
+    assert where_steps_begin(right, []) == right
+
+
+def test_what_is_easy_is_passed_over_and_makes_the_tree_no_deeper() -> None:
+    right = [(0, 0)] * 60 + [(1, 3), (2, 3)] * 20
+    tree = search_tree(by_paths(right, ranks=3), 2).paths
+    assert tree == [(0,), (0, 0)]
+    assert search_tree(by_paths(where_steps_begin(right, tree), ranks=3), 2).paths == [(0,), (1,)]
 
 
 def test_heads_that_are_right_together_make_the_tree_deeper() -> None:
