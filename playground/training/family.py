@@ -89,7 +89,7 @@ STANDARD_PLAN = FamilyPlan(
             10_000,
             Writing(64, (0.0, 0.0, 1.0)),
             among=Schedule(1_700, 0, warmup=10),
-            alone=Schedule(20, 380, warmup=10, decay_row_tokens=256),
+            alone=Schedule(700, 380, warmup=10, decay_row_tokens=256),
         ),
     ),
     small_target=Member(Shape(layers=4), Schedule(stable=250, decay=110)),
