@@ -50,7 +50,7 @@ def train_family_command(
     work: Annotated[Path, typer.Option(help="Folder for checkpoints; run again with the same one to resume.")],
     out: Annotated[Path, typer.Option(help="Folder that the finished models are written to.")],
 ) -> None:
-    """Train the built-in family: target, draft, small target. Takes three hours on two CPU cores; killed, it goes on."""
+    """Train the built-in family: target, draft, small target. Three hours on two CPU cores; killed, it goes on."""
     from playground.training.family import train_family
 
     train_family(books, work, out)
