@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import torch.nn.functional as F
@@ -26,7 +27,7 @@ from playground.training.medusa import (
 )
 from playground.training.prompts import Prompts
 from playground.training.self_distillation import NO_LABEL, Positions, TextCount, Writing, read_positions
-from playground.training.tree_search import FoundTree, by_paths, fastest_tree, search_tree, where_steps_begin
+from playground.training.tree_search import Chances, FoundTree, by_paths, fastest_tree, search_tree, where_steps_begin
 from playground.training.trial import Trial, medusa, try_out
 
 ACCURACY_FILE = "medusa_accuracy.json"
@@ -112,16 +113,20 @@ def judge(
     kinds = {name: part for name, part in kinds.items() if len(part)}
     judged = kinds.get("greedy", ranks)
     right = [tuple(path) for path in judged[(judged != NO_LABEL).all(1)].tolist()]
-    cost = pass_seconds(target, heads) if nodes is None else {}
-    seconds = interpolated(cost)
+    cost: dict[int, float] | None = None
+    find: Callable[[Chances], FoundTree]
+    if nodes is None:
+        cost = pass_seconds(target, heads)
+        find = partial(fastest_tree, seconds=interpolated(cost))
+    else:
+        find = partial(search_tree, nodes=nodes)
 
     def search(positions: list[tuple[int, ...]]) -> FoundTree:
-        chances = by_paths(positions, min(RANKS, target.vocab_size))
-        return fastest_tree(chances, seconds) if nodes is None else search_tree(chances, nodes)
+        return find(by_paths(positions, min(RANKS, target.vocab_size)))
 
     tree = search(where_steps_begin(right, search(right).paths))
     accuracy = {name: accuracy_by_rank(part) for name, part in kinds.items()}
-    return Made(out, tree, accuracy, cost or None, try_out(target, medusa(target, heads, tree.paths), prompts.held_out))
+    return Made(out, tree, accuracy, cost, try_out(target, medusa(target, heads, tree.paths), prompts.held_out))
 
 
 def _story(seen: Positions, count: TextCount, recipe: Recipe, work: Path) -> str:

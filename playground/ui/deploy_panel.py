@@ -16,6 +16,7 @@ from playground.deploy.named import of_lane
 from playground.deploy.translate import translate_text
 from playground.errors import UserError
 from playground.models.catalog import Catalog
+from playground.ui.form import whole
 
 # Every word of the panel that is not an export.
 TITLE = "Take it to production"
@@ -91,9 +92,9 @@ def exports(
         plan = replace(
             plan,
             dtype=decode_value(str, dtype, DTYPE),
-            tensor_parallel=_whole(TENSOR, tensor),
-            pipeline_parallel=_whole(PIPELINE, pipeline),
-            nodes=_whole(NODES, nodes),
+            tensor_parallel=whole(TENSOR, tensor),
+            pipeline_parallel=whole(PIPELINE, pipeline),
+            nodes=whole(NODES, nodes),
             draft_tensor_parallel=1 if draft == WHOLE else None,
         )
         return f"{FROM.format(n=lane + 1, title=trace.lanes[lane].title)}\n\n{deploy_text(plan, engine, notes)}"
@@ -119,9 +120,3 @@ def _shown(seen: str) -> tuple[str, int]:
     if not (header := told.get("header")):
         raise UserError(NO_RUN)
     return str(header), decode_value(int, told.get("lane"), "The stage's lane")
-
-
-def _whole(name: str, value: float | None) -> int:
-    if value is None or value != int(value):
-        raise UserError(f"{name} is {'empty' if value is None else value}. Enter a whole number.")
-    return int(value)

@@ -145,12 +145,12 @@ def run_spec(
             _lane(lane, models, draft, heads, draft_heads) for lane in decode_value(list[Picked], lanes, "Lanes")
         ),
         temperature=_number("Temperature", temperature),
-        top_k=_whole("Top-k", top_k),
+        top_k=whole("Top-k", top_k),
         top_p=_number("Top-p", top_p),
         min_p=_number("Min-p", min_p),
         repetition_penalty=_number("Repetition penalty", repetition_penalty),
-        seed=_whole("Seed", seed),
-        max_new_tokens=_whole("Length", max_new_tokens),
+        seed=whole("Seed", seed),
+        max_new_tokens=whole("Length", max_new_tokens),
         chat={"on": True, "off": False}.get(_text("Chat template", chat)),
         system=_text("System prompt", system).strip() or None,
         stop=tuple(line for line in _text("Stop strings", stop).split("\n") if line),
@@ -181,7 +181,8 @@ def _number(name: str, value: float | None) -> float:
     return decode_value(float, value, name)
 
 
-def _whole(name: str, value: float | None) -> int:
+def whole(name: str, value: float | None) -> int:
+    """What a number field holds. Raises UserError, which calls the field by its `name`, for what is no whole number."""
     number = _number(name, value)
     if number != int(number):
         raise UserError(f"{name} is {number:g}. Enter a whole number.")

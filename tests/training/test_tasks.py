@@ -34,13 +34,7 @@ def test_there_are_tasks_of_every_kind_and_none_twice(shelf: Path, tokenizer: Pr
     texts = [str(tokenizer.decode(ids)) for ids in (*found.seen, *found.held_out)]
     assert len(set(texts)) == len(texts)
     assert not [text for text in texts if "{" in text]
-    kinds = (
-        "def function_",
-        "Write a Python function that ",
-        "How many ",
-        "fox ran",
-        "Translate",
-    )
+    kinds = ("def function_", "Write a Python function that ", "How many ", "fox ran", "Translate")
     for kind in kinds:
         assert any(kind in text for text in texts), kind
     assert task_prompts(tokenizer, shelf, count=220) == found

@@ -71,6 +71,7 @@ def test_another_lane_is_another_export():
         (lambda: exports(CATALOG, "oops", "vllm", 1, 1, 1, WHOLE, "auto"), "cannot be read"),
         (lambda: exports(CATALOG, "[1]", "vllm", 1, 1, 1, WHOLE, "auto"), "The stage holds"),
         (lambda: shown(race(), tensor=None), "Tensor parallel is empty"),
+        (lambda: shown(race(), nodes=float("inf")), "Machines holds inf"),
         (lambda: shown(race(), tensor=1.5), "Tensor parallel is 1.5"),
         (lambda: shown(race(), tensor=0), "tensor_parallel is 0"),
         (lambda: shown(race(), nodes=2), "cannot be spread evenly"),
